@@ -1,0 +1,14 @@
+"""Sphinx configuration."""
+
+from importlib.metadata import version
+
+project = "sfumato"
+release = version("sfumato")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "sfumato"
+exclude_patterns = ["_build"]
+napoleon_custom_sections = ["Privacy"]
+autodoc_default_options = {"members": True}

@@ -1,0 +1,12 @@
+"""Mergeable integer summaries of rows, each with a proved sensitivity.
+
+An aggregate is folded over rows by an engine: ``zero()``, then ``add(state, block)`` per block, then
+``merge(a, b)``. States are integers and merging is exactly associative, so the result does not depend on
+how rows were split. No noise and no budget here.
+"""
+
+from sfumato.aggregates.base import Aggregate, Sensitivity
+from sfumato.aggregates.cells import Cells
+from sfumato.aggregates.counts import RowCount
+
+__all__ = ["Aggregate", "Cells", "RowCount", "Sensitivity"]

@@ -1,0 +1,25 @@
+"""Budgets, plans, calibration, composition and the ledger: numbers only, no rows and no randomness."""
+
+from sfumato.budget._budget import Budget
+from sfumato.budget.accounting import Record, epsilon_at, pure_epsilon, total_rho
+from sfumato.budget.calibration import calibrate
+from sfumato.budget.ledger import Charge, Ledger
+from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step, composed
+from sfumato.budget.statement import PrivacyStatement
+
+__all__ = [
+    "Budget",
+    "Charge",
+    "Ledger",
+    "Plan",
+    "PricedPlan",
+    "PricedStep",
+    "PrivacyStatement",
+    "Record",
+    "Step",
+    "calibrate",
+    "composed",
+    "epsilon_at",
+    "pure_epsilon",
+    "total_rho",
+]

@@ -1,0 +1,168 @@
+"""What happened (records) and what it costs (composition).
+
+A record says which mechanism ran, on which sensitivity, at which noise scale. Costs are derived from
+records and from nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+from dp_accounting import rdp
+from dp_accounting.pld import common, privacy_loss_distribution
+from numpy.typing import NDArray
+
+from sfumato.aggregates import Sensitivity
+
+Mechanism = Literal["discrete Laplace", "discrete Gaussian", "exponential", "permute-and-flip"]
+
+# The best order is near 1 + sqrt(log(1/delta)/rho): small budgets need large orders.
+RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**22, 400)])
+
+
+@dataclass(frozen=True)
+class Record:
+    """One use of a mechanism.
+
+    Parameters
+    ----------
+    step : str
+        Name of the plan's step.
+    mechanism : str
+    sensitivity : Sensitivity
+        For one privacy unit: the row cap is already applied.
+    scale : Fraction
+        Scale b of the discrete Laplace, sigma of the discrete Gaussian, or temperature of a selection
+        (scores are divided by it).
+    """
+
+    step: str
+    mechanism: Mechanism
+    sensitivity: Sensitivity
+    scale: Fraction
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """Pure cost: L1 sensitivity (for a selection: spread) over scale. ``None`` for Gaussian noise."""
+        match self.mechanism:
+            case "discrete Laplace":
+                return self.sensitivity.l1 / self.scale
+            case "exponential" | "permute-and-flip":
+                return self.sensitivity.spread / self.scale
+            case "discrete Gaussian":
+                return None
+
+    @property
+    def rho(self) -> Fraction:
+        """zCDP cost.
+
+        Discrete Gaussian: L2^2 / (2 sigma^2) (Canonne, Kamath and Steinke 2020). Exponential: epsilon^2 /
+        8, since it is epsilon-bounded-range (Cesar and Rogers 2021). Any other pure mechanism: epsilon^2 /
+        2 (Bun and Steinke 2016).
+        """
+        if self.epsilon is None:
+            return self.sensitivity.l2_squared / (2 * self.scale**2)
+        return self.epsilon**2 / (8 if self.mechanism == "exponential" else 2)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise; for a selection, its temperature."""
+        scale = float(self.scale)
+        match self.mechanism:
+            case "discrete Laplace":
+                return math.sqrt(0.5) / math.sinh(0.5 / scale) if scale > 1e-3 else 0.0
+            case "discrete Gaussian":
+                return _discrete_gaussian_std(scale)
+            case _:
+                return scale
+
+
+def pure_epsilon(records: Sequence[Record]) -> Fraction | None:
+    """Sum of the pure costs; ``None`` if some record has none (basic composition)."""
+    costs = [record.epsilon for record in records]
+    return None if None in costs else sum((c for c in costs if c is not None), Fraction(0))
+
+
+def total_rho(records: Sequence[Record]) -> Fraction:
+    """Sum of the zCDP costs (Bun and Steinke 2016, Lemma 1.7)."""
+    return sum((record.rho for record in records), Fraction(0))
+
+
+def epsilon_at(records: Sequence[Record], delta: float, precision: float = 1e-4) -> float:
+    """Smallest epsilon that the records are proved to satisfy together with `delta`.
+
+    The least of three valid bounds: the sum of pure costs, privacy-loss distributions (tabulated in steps
+    of about `precision` times the total, rounded up), and Rényi orders.
+    """
+    pure = pure_epsilon(records)
+    bounds = [math.inf if pure is None else float(pure)]
+    if delta > 0:
+        bounds += [_pld_epsilon(records, delta, precision), _renyi_epsilon(records, delta)]
+    return min(bounds)
+
+
+def _discrete_gaussian_std(sigma: float) -> float:
+    if sigma > 2:  # the discrete variance differs from sigma^2 by less than 1e-30
+        return sigma
+    x = np.arange(1, 64)
+    weights = np.exp(-(x**2) / (2 * sigma**2))
+    return math.sqrt(2 * float(weights @ x**2) / (1 + 2 * float(weights.sum())))
+
+
+def _is_scalar(record: Record) -> bool:
+    # Only then is shifting a single entry by L1 the worst case, and the one-dimensional law applies.
+    return record.sensitivity.coordinates == 1
+
+
+def _pld_epsilon(records: Sequence[Record], delta: float, precision: float) -> float:
+    size = math.sqrt(total_rho(records))
+    if any(record.epsilon is None and not _is_scalar(record) for record in records):
+        return math.inf  # a vector of discrete Gaussians is accounted in zCDP only
+    if size > 20:
+        return math.inf  # no privacy to speak of: exp(epsilon) leaves the range of floats
+    repeats = Counter(replace(record, step="") for record in records)
+    parts = [_loss_distribution(r, precision * max(size, 1e-6)).self_compose(n) for r, n in repeats.items()]
+    composed = reduce(lambda a, b: a.compose(b), parts)
+    return float(composed.get_epsilon_for_delta(delta))
+
+
+def _loss_distribution(record: Record, interval: float) -> privacy_loss_distribution.PrivacyLossDistribution:
+    scale, shift = float(record.scale), record.sensitivity.l1
+    if record.epsilon is None:
+        return privacy_loss_distribution.from_discrete_gaussian_mechanism(
+            scale, sensitivity=shift, value_discretization_interval=interval
+        )
+    # The law of a long shift is costly to tabulate and hardly better than the bound for any pure mechanism.
+    if record.mechanism == "discrete Laplace" and _is_scalar(record) and shift <= 2**10:
+        return privacy_loss_distribution.from_discrete_laplace_mechanism(
+            1 / scale, sensitivity=shift, value_discretization_interval=interval
+        )
+    return privacy_loss_distribution.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(float(record.epsilon), 0.0),
+        value_discretization_interval=interval,
+    )
+
+
+def _renyi_epsilon(records: Sequence[Record], delta: float) -> float:
+    divergences = sum(_renyi_divergence(record) for record in records)
+    epsilon, _ = rdp.compute_epsilon(RENYI_ORDERS, divergences, delta)
+    return float(epsilon)
+
+
+def _renyi_divergence(record: Record) -> NDArray[np.float64]:
+    """Bound on the Rényi divergence at each order."""
+    zcdp: NDArray[np.float64] = RENYI_ORDERS * float(record.rho)
+    if record.epsilon is None:
+        return zcdp
+    # Randomised response is the worst epsilon-DP mechanism: its divergence bounds all others.
+    epsilon, order = float(record.epsilon), RENYI_ORDERS
+    log_moment = np.logaddexp(order * epsilon, (1 - order) * epsilon) - np.logaddexp(0, epsilon)
+    bound: NDArray[np.float64] = np.minimum(zcdp, log_moment / (order - 1))
+    return bound

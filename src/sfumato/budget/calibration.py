@@ -1,0 +1,123 @@
+"""From a plan and a budget to noise: which mechanism each step takes, and how much it may cost.
+
+Pure budgets split epsilon by the shares and use discrete Laplace noise and permute-and-flip. zCDP budgets
+split rho and use discrete Gaussian noise and the exponential mechanism, both of which have half the
+variance (a quarter of the temperature squared) of their pure rivals at equal rho. With (epsilon, delta)
+neither always wins: Laplace noise is best for one count, Gaussian noise for long vectors and for many
+steps; we compose candidates as tightly as we can and keep the one with the least error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, lru_cache
+
+from scipy.optimize import brentq
+
+from sfumato.budget._budget import Budget
+from sfumato.budget.accounting import epsilon_at
+from sfumato.budget.exact import root_down
+from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step
+
+ROUGH, FINE = 2e-3, 1e-4  # precision of loss distributions: to compare candidates, and to spend
+
+
+@lru_cache(maxsize=256)
+def calibrate(plan: Plan, budget: Budget, max_rows: int = 1) -> PricedPlan:
+    """Price every step of a plan so that the whole costs `budget` and no more.
+
+    Parameters
+    ----------
+    plan : Plan
+    budget : Budget
+    max_rows : int
+        Row cap per privacy unit.
+
+    Examples
+    --------
+    >>> print(calibrate(Plan(Step("rows", share=0.05), Step("grid", share=0.95)), Budget(1)))
+    step   times  mechanism         sensitivity  noise scale  cost
+    rows   1      discrete Laplace  L1 1         20           epsilon 0.05
+    grid   1      discrete Laplace  L1 1         1.05263      epsilon 0.95
+    total                                                     epsilon=1
+    """
+    if budget.kind == "pure":
+        return _price(plan, budget, max_rows, _pure, budget.epsilon or Fraction(0))
+    if budget.kind == "zcdp":
+        return _price(plan, budget, max_rows, _concentrated, budget.rho or Fraction(0))
+    return _best_approximate(plan, budget, max_rows)
+
+
+Pricing = Callable[[Step, Fraction], PricedStep]
+
+
+def _price(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, total: Fraction) -> PricedPlan:
+    return PricedPlan(budget, max_rows, tuple(pricing(s, total * s.share_per_ask) for s in plan.steps))
+
+
+def _pure(step: Step, epsilon: Fraction) -> PricedStep:
+    return PricedStep(step, "permute-and-flip" if step.selection else "discrete Laplace", epsilon)
+
+
+def _concentrated(step: Step, rho: Fraction) -> PricedStep:
+    if step.selection:
+        return PricedStep(step, "exponential", root_down(8 * rho))
+    return PricedStep(step, "discrete Gaussian", rho)
+
+
+@cache
+def _mixed(laplace: frozenset[str]) -> Pricing:
+    """Split rho, but give the named steps the pure mechanism of the same zCDP cost."""
+
+    def pricing(step: Step, rho: Fraction) -> PricedStep:
+        return _pure(step, root_down(2 * rho)) if step.name in laplace else _concentrated(step, rho)
+
+    return pricing
+
+
+def _best_approximate(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
+    def error(pricing: Pricing) -> float:
+        return _error(_largest(plan, budget, max_rows, pricing, ROUGH))
+
+    laplace: frozenset[str] = frozenset()
+    errors = {_pure: error(_pure), _mixed(laplace): error(_mixed(laplace))}
+    for step in plan.steps:
+        candidate = _mixed(laplace | {step.name})
+        errors[candidate] = error(candidate)
+        if errors[candidate] < errors[_mixed(laplace)]:
+            laplace |= {step.name}
+    return _largest(plan, budget, max_rows, min(errors, key=lambda pricing: errors[pricing]), FINE)
+
+
+def _largest(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, precision: float) -> PricedPlan:
+    """Spend as much as is proved to fit, up to a hundredth of `precision`."""
+    assert budget.epsilon is not None
+    epsilon, delta = float(budget.epsilon), float(budget.delta)
+
+    def priced(total: float) -> PricedPlan:
+        return _price(plan, budget, max_rows, pricing, Fraction(total).limit_denominator(2**50))
+
+    @cache
+    def surplus(log_total: float) -> float:
+        return epsilon_at(priced(math.exp(log_total)).records(), delta, precision) - epsilon
+
+    # What basic composition, or the textbook conversion from zCDP, proves to fit.
+    log_inverse = math.log(1 / delta)
+    rho = (math.sqrt(log_inverse + epsilon) - math.sqrt(log_inverse)) ** 2
+    low = math.log(epsilon if pricing is _pure else rho)
+    high, stride = low, 0.02
+    while surplus(low) > 0:
+        low, high, stride = low - stride, low, 2 * stride
+    while surplus(high) <= 0:
+        low, high, stride = high, high + stride, 2 * stride
+    total: float = brentq(surplus, low, high, xtol=precision / 100)
+    while surplus(total) > 0:
+        total -= precision / 100
+    return priced(math.exp(total))
+
+
+def _error(plan: PricedPlan) -> float:
+    """Mean log noise, weighted by the shares: the plan's own word on how much each step matters."""
+    return sum(float(p.step.share) * math.log(max(plan.nominal(p).noise_std, 1e-300)) for p in plan.steps)

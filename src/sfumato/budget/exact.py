@@ -1,0 +1,55 @@
+"""Exact numbers: decimals as the user wrote them, and roots and scales rounded in a stated direction."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+# What the noise samplers accept; selections need the numerator, too, within the second limit.
+MAX_NUMERATOR = 2**52
+MAX_DENOMINATOR = 2**31 - 1
+
+
+def round_scale_up(scale: Fraction, max_numerator: int = MAX_NUMERATOR) -> Fraction:
+    """Least convenient fraction at or above `scale` that the samplers accept.
+
+    A scale that already fits is returned as it is; otherwise it grows by less than one part in 2^28 (or to
+    2^-30 where it is smaller than that). More noise than asked for never costs privacy.
+    """
+    if scale.numerator <= max_numerator and scale.denominator <= MAX_DENOMINATOR:
+        return scale
+    magnitude = scale.numerator.bit_length() - scale.denominator.bit_length()
+    unit = Fraction(2) ** -min(29 - magnitude, 30)
+    return math.ceil(scale / unit) * unit
+
+
+def root_up(square: Fraction) -> Fraction:
+    """A fraction at or above the square root of `square`, exact where the root is rational and short.
+
+    >>> root_up(Fraction(9, 4))
+    Fraction(3, 2)
+    """
+    return _root(square, up=True)
+
+
+def root_down(square: Fraction) -> Fraction:
+    """A fraction at or below the square root of `square`, exact where the root is rational and short."""
+    return _root(square, up=False)
+
+
+def _root(square: Fraction, *, up: bool) -> Fraction:
+    # sqrt(n/d) = sqrt(n d 4^k) / (d 2^k), with 4^k large enough for 40 correct bits.
+    n, d = square.numerator, square.denominator
+    k = max(0, 40 - (n * d).bit_length() // 2)
+    radicand = n * d * 4**k
+    root = math.isqrt(radicand)
+    if up and root * root < radicand:
+        root += 1
+    return Fraction(root, d * 2**k)
+
+
+def shorten_up(value: Fraction) -> Fraction:
+    """`value` itself where it is short; otherwise rounded up by less than one part in 2^200."""
+    if value.denominator.bit_length() <= 512:
+        return value
+    return Fraction(math.ceil(value * 2**400), 2**400)

@@ -1,0 +1,186 @@
+"""A plan: the named steps of an algorithm with their shares, and what they cost once a budget is set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.aggregates import Sensitivity
+from sfumato.budget._budget import Budget, as_exact
+from sfumato.budget.accounting import Mechanism, Record, epsilon_at, pure_epsilon, total_rho
+from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR, root_up, round_scale_up, shorten_up
+from sfumato.errors import ParameterError, PlanError
+
+COUNT = Sensitivity()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One named question to the curator.
+
+    Parameters
+    ----------
+    name : str
+    share : number
+        Share of the whole budget, for all repeats together.
+    repeats : int
+        How often the question is asked.
+    sensitivity : Sensitivity
+        For one row; the default is that of a count or of disjoint cells. A step that moves several entries
+        may turn out smaller when it is asked (a radius released by then), never wider.
+    selection : bool
+        Whether the step chooses an index by score instead of adding noise.
+    """
+
+    name: str
+    share: Fraction | float | str
+    repeats: int = 1
+    sensitivity: Sensitivity = COUNT
+    selection: bool = False
+
+    def __post_init__(self) -> None:
+        share = as_exact("share", self.share)
+        if not 0 < share <= 1:
+            raise ParameterError(f"`share` of step {self.name!r} must be in (0, 1], got {self.share!r}")
+        if self.repeats < 1:
+            raise ParameterError(f"`repeats` of step {self.name!r} must be >= 1, got {self.repeats!r}")
+        object.__setattr__(self, "share", share)
+
+    @property
+    def share_per_ask(self) -> Fraction:
+        """Share of the budget that one ask takes."""
+        return Fraction(self.share) / self.repeats
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of an algorithm, before any budget or data is known.
+
+    Parameters
+    ----------
+    *steps : Step
+        With distinct names and shares that sum to exactly 1.
+
+    Examples
+    --------
+    >>> plan = Plan(Step("rows", share=0.05), Step("grid", share=0.95))
+    >>> [step.name for step in plan.steps]
+    ['rows', 'grid']
+    """
+
+    steps: tuple[Step, ...]
+
+    def __init__(self, *steps: Step) -> None:
+        names = [step.name for step in steps]
+        if not steps or len(set(names)) < len(names):
+            raise ParameterError(f"a plan needs steps with distinct names, got {names}")
+        total = sum((Fraction(step.share) for step in steps), Fraction(0))
+        if total != 1:
+            raise ParameterError(f"the shares of a plan must sum to 1, got {total} over {names}")
+        object.__setattr__(self, "steps", steps)
+
+
+@dataclass(frozen=True)
+class PricedStep:
+    """A step with its mechanism and the cost of one ask.
+
+    Parameters
+    ----------
+    step : Step
+    mechanism : str
+    cost : Fraction
+        rho for the discrete Gaussian, epsilon for every other mechanism.
+    """
+
+    step: Step
+    mechanism: Mechanism
+    cost: Fraction
+
+    def record(self, sensitivity: Sensitivity) -> Record:
+        """Record of one ask on something of this sensitivity: the noise scale follows from the cost."""
+        match self.mechanism:
+            case "discrete Laplace":
+                scale = sensitivity.l1 / self.cost
+            case "discrete Gaussian":
+                scale = root_up(sensitivity.l2_squared / (2 * self.cost))
+            case "exponential" | "permute-and-flip":
+                scale = sensitivity.spread / self.cost
+        limit = MAX_DENOMINATOR if self.step.selection else MAX_NUMERATOR
+        return Record(self.step.name, self.mechanism, sensitivity, round_scale_up(scale, limit))
+
+
+@dataclass(frozen=True)
+class PricedPlan:
+    """A plan calibrated to a budget. Prints as a table; this is what the ledger stores and the curator runs.
+
+    Parameters
+    ----------
+    budget : Budget
+    max_rows : int
+        Row cap per privacy unit: sensitivities are this many times those of one row.
+    steps : tuple of PricedStep
+    """
+
+    budget: Budget
+    max_rows: int
+    steps: tuple[PricedStep, ...]
+
+    def __getitem__(self, name: str) -> PricedStep:
+        for priced in self.steps:
+            if priced.step.name == name:
+                return priced
+        known = ", ".join(repr(priced.step.name) for priced in self.steps)
+        raise PlanError(f"step {name!r} is not in the plan, which declares {known}")
+
+    def nominal(self, priced: PricedStep) -> Record:
+        """Record of one ask of a step, at the sensitivity that it declares."""
+        return priced.record(priced.step.sensitivity.times(self.max_rows))
+
+    def records(self) -> tuple[Record, ...]:
+        """Records of all asks of all steps, at the sensitivities that they declare."""
+        return tuple(self.nominal(priced) for priced in self.steps for _ in range(priced.step.repeats))
+
+    def cost(self) -> Budget:
+        """What the whole plan costs, in the kind of its budget."""
+        return composed(self.records(), self.budget)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Table rows: step, times, mechanism, sensitivity, noise scale, cost."""
+        table: list[tuple[str, ...]] = []
+        for priced in self.steps:
+            record = self.nominal(priced)
+            size = record.sensitivity.spread if priced.step.selection else record.sensitivity.l1
+            if record.mechanism == "discrete Gaussian":
+                sensitivity = f"L2 {float(record.sensitivity.l2_squared) ** 0.5:.6g}"
+            else:
+                sensitivity = f"{'spread' if priced.step.selection else 'L1'} {size}"
+            unit = "rho" if record.mechanism == "discrete Gaussian" else "epsilon"
+            cost = f"{unit} {float(priced.cost * priced.step.repeats):.6g}"
+            times, scale = str(priced.step.repeats), f"{float(record.scale):.6g}"
+            table.append((priced.step.name, times, record.mechanism, sensitivity, scale, cost))
+        return table
+
+    def __str__(self) -> str:
+        head = ("step", "times", "mechanism", "sensitivity", "noise scale", "cost")
+        lines = [head, *self.rows(), ("total", "", "", "", "", str(self.cost()))]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        return "\n".join(
+            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+
+
+def composed(records: Sequence[Record], budget: Budget) -> Budget:
+    """Total cost of records, in the kind of `budget`: exact for pure and zCDP, the better bound otherwise."""
+    if budget.kind == "zcdp":
+        return Budget(rho=shorten_up(total_rho(records)))
+    if budget.kind == "pure":
+        epsilon = pure_epsilon(records)
+        if epsilon is None:
+            raise PlanError("a pure budget cannot pay for Gaussian noise")
+        return Budget(shorten_up(epsilon))
+    epsilon = as_exact("epsilon", epsilon_at(records, float(budget.delta)))
+    promised = budget.epsilon or epsilon
+    # Calibration stops one part in 10^6 short; the promised number is then a valid bound and reads better.
+    close_below = promised * Fraction(99999, 100000) < epsilon <= promised
+    return Budget(promised if close_below else epsilon, budget.delta)

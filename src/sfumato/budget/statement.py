@@ -1,0 +1,115 @@
+"""What was promised and what was spent, in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.aggregates import Sensitivity
+from sfumato.budget._budget import Budget
+from sfumato.budget.accounting import Record, epsilon_at
+from sfumato.budget.plan import composed
+from sfumato.domain import Unit
+
+SEEDED_WARNING = "seeded: do not publish"
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """The guarantee of a release: derived from the records of what ran, not from intentions.
+
+    Parameters
+    ----------
+    budget : Budget
+        What was promised, and charged.
+    unit : Unit
+        Who is protected.
+    steps : tuple of Record
+        Every use of a mechanism.
+    seeded : bool
+        Whether the noise came from a seed; then there is no guarantee towards anyone who may guess the seed.
+    """
+
+    budget: Budget
+    unit: Unit
+    steps: tuple[Record, ...]
+    seeded: bool
+
+    @property
+    def spent(self) -> Budget:
+        """Composition of all steps, in the kind of the budget; never above it."""
+        return composed(self.steps, self.budget)
+
+    @property
+    def epsilon(self) -> float | None:
+        """Epsilon of the steps together; ``None`` for a rho budget (see `epsilon_at`)."""
+        return None if self.spent.epsilon is None else float(self.spent.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """Delta that goes with `epsilon`."""
+        return float(self.budget.delta)
+
+    @property
+    def rho(self) -> float | None:
+        """Total rho of a zCDP budget, else ``None``."""
+        return None if self.spent.rho is None else float(self.spent.rho)
+
+    def epsilon_at(self, delta: float) -> float:
+        """Epsilon that the steps together satisfy at another `delta`."""
+        return epsilon_at(self.steps, delta)
+
+    def __str__(self) -> str:
+        lines = [f"Differential privacy with {self.spent}, protecting {self.unit}.", self._in_words()]
+        lines += [
+            f"  {r.step}: {r.mechanism}, scale {float(r.scale):.6g} on sensitivity {_size(r)}"
+            for r in self.steps
+        ]
+        if self.seeded:
+            lines.insert(0, SEEDED_WARNING)
+        return "\n".join(lines)
+
+    def _in_words(self) -> str:
+        who = "a row" if self.unit.column is None else "a person"
+        if self.epsilon is None:
+            return (
+                f"Whether or not {who} is in the table, what is published has nearly the same odds: "
+                f"epsilon is {self.epsilon_at(1e-6):.3g} at delta 1e-06."
+            )
+        odds = math.exp(min(self.epsilon, 700))
+        text = (
+            f"Whether or not {who} is in the table changes the odds of anything that can be concluded "
+            f"from this release by a factor of at most {odds:.3g}"
+        )
+        return text + (f", except with probability {self.delta:.3g}." if self.delta else ".")
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-able form; numbers are exact."""
+        return {
+            "statement": str(self),
+            "budget": self.budget.to_dict(),
+            "spent": self.spent.to_dict(),
+            "unit": {"column": self.unit.column, "max_rows": self.unit.max_rows},
+            "steps": [
+                {**vars(r), "sensitivity": vars(r.sensitivity), "scale": str(r.scale)} for r in self.steps
+            ],
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, object]) -> PrivacyStatement:
+        """Inverse of `to_dict`; the sums are computed again from the steps."""
+        steps = tuple(
+            Record(s["step"], s["mechanism"], Sensitivity(**s["sensitivity"]), Fraction(s["scale"]))
+            for s in data["steps"]  # type: ignore[attr-defined]
+        )
+        unit = Unit(**data["unit"])  # type: ignore[arg-type]
+        return cls(Budget.from_dict(data["budget"]), unit, steps, bool(data["seeded"]))  # type: ignore[arg-type]
+
+
+def _size(record: Record) -> str:
+    if record.mechanism == "discrete Gaussian":
+        return f"{math.sqrt(record.sensitivity.l2_squared):.6g} (L2)"
+    selection = record.mechanism != "discrete Laplace"
+    return f"{record.sensitivity.spread} (spread)" if selection else f"{record.sensitivity.l1} (L1)"

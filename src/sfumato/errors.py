@@ -1,0 +1,29 @@
+"""Errors that sfumato raises. Messages echo parameters and never data."""
+
+
+class SfumatoError(Exception):
+    """Base class of every error that sfumato raises on purpose."""
+
+
+class ParameterError(SfumatoError, ValueError):
+    """A public parameter (bounds, budget, number of clusters, ...) is not usable."""
+
+
+class DataError(SfumatoError, ValueError):
+    """The table is not of the declared shape or type. The message never names a value or a row."""
+
+
+class PlanError(SfumatoError, RuntimeError):
+    """A step was asked that the plan does not declare, or asked more often than declared."""
+
+
+class BudgetExceededError(SfumatoError, RuntimeError):
+    """A charge asks for more than is left of a budget."""
+
+
+class LedgerError(SfumatoError, RuntimeError):
+    """The ledger file cannot be read or written, or does not know the data set."""
+
+
+class ReleaseError(SfumatoError, ValueError):
+    """A release file is truncated, altered, or of an unknown version."""

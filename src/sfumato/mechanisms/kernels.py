@@ -1,0 +1,233 @@
+"""Compiled samplers: every law from fair bits, in integer arithmetic only.
+
+A kernel reads ``words`` (uint64) at ``cursor = [next bit, end bit]`` (int64). Reading past the end moves
+the cursor beyond it, and then every loop below ends. The ``fill_*`` and ``select_*`` kernels put the cursor
+back where the unfinished trial began and return, so that the trial is repeated on the same bits once more
+words are appended. Dropping the bits of an unfinished trial would favour the short ones.
+
+The callers check the limits on the arguments, and ``docs/proofs/samplers.md`` shows that these limits exclude
+overflow. All kernels share one file because numba's cache notices a change only in the file of the kernel
+that Python calls.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+MAX_GEOMETRIC = 1023  # 2**52 * (1023 + 1) = 2**62 fits in int64
+MAX_EXPONENT = 2**20
+_ALL_ONES = np.uint64(2**64 - 1)
+_WORD = np.uint64(64)
+
+
+@njit(cache=True, nogil=True)
+def take(words: Words, cursor: Integers, n_bits: int) -> int:
+    """Read the next ``n_bits`` bits, at most 62, as an integer; zero when the words have run out."""
+    start = cursor[0]
+    cursor[0] = start + n_bits
+    if n_bits == 0 or cursor[0] > cursor[1]:
+        return 0
+    index = start >> 6
+    offset = np.uint64(start & 63)
+    width = np.uint64(n_bits)
+    bits = words[index] >> offset
+    if offset + width > _WORD:
+        bits |= words[index + 1] << (_WORD - offset)
+    return int(np.int64(bits & (_ALL_ONES >> (_WORD - width))))
+
+
+@njit(cache=True, nogil=True)
+def uniform(words: Words, cursor: Integers, n: int) -> int:
+    """Draw an integer uniform on 0, ..., n - 1, reusing what a rejected value has left (Lumbroso 2013)."""
+    n_bits = 0
+    rest = n - 1
+    while rest > 0:
+        rest >>= 1
+        n_bits += 1
+    size = 1 << n_bits
+    value = take(words, cursor, n_bits)
+    while value >= n:  # value is uniform on 0, ..., size - 1
+        size -= n
+        value -= n
+        while size < n:
+            size += size
+            value += value + take(words, cursor, 1)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def bernoulli(words: Words, cursor: Integers, a: int, b: int) -> bool:
+    """Draw true with probability min(a / b, 1), with two bits on average.
+
+    The bits of a uniform real are compared with the binary digits of a / b up to the first difference.
+    """
+    if a >= b:
+        return True
+    while a > 0 and cursor[0] <= cursor[1]:
+        a += a
+        digit = a >= b
+        if digit:
+            a -= b
+        if digit != (take(words, cursor, 1) == 1):
+            return digit
+    return False
+
+
+@njit(cache=True, nogil=True)
+def bernoulli_exp_fraction(words: Words, cursor: Integers, a: int, b: int) -> bool:
+    """Draw true with probability exp(-a / b) for 0 <= a <= b (Canonne, Kamath and Steinke, Algorithm 1)."""
+    k = 1
+    while bernoulli(words, cursor, a, b) and bernoulli(words, cursor, 1, k):
+        k += 1
+    return k % 2 == 1
+
+
+@njit(cache=True, nogil=True)
+def bernoulli_exp_repeated(words: Words, cursor: Integers, times: int, a: int, b: int) -> bool:
+    """Draw true with probability exp(-times * a / b) for 0 <= a <= b."""
+    n_left = times
+    while n_left > 0 and bernoulli_exp_fraction(words, cursor, a, b):
+        n_left -= 1
+    return n_left == 0
+
+
+@njit(cache=True, nogil=True)
+def bernoulli_exp(words: Words, cursor: Integers, whole: int, a: int, b: int) -> bool:
+    """Draw true with probability exp(-(whole + a / b)) for 0 <= a <= b."""
+    if not bernoulli_exp_repeated(words, cursor, whole, 1, 1):
+        return False
+    return bernoulli_exp_fraction(words, cursor, a, b)
+
+
+@njit(cache=True, nogil=True)
+def bernoulli_exp_fractions(words: Words, cursor: Integers, a: int, b: int, c: int, d: int) -> bool:
+    """Draw true with probability exp(-(a / b) (c / d)) for fractions of at most one."""
+    k = 1
+    while (
+        bernoulli(words, cursor, a, b) and bernoulli(words, cursor, c, d) and bernoulli(words, cursor, 1, k)
+    ):
+        k += 1
+    return k % 2 == 1
+
+
+@njit(cache=True, nogil=True)
+def bernoulli_exp_product(words: Words, cursor: Integers, a: int, b: int, c: int, d: int) -> bool:
+    """Draw true with probability exp(-(a / b) (c / d)) for any non-negative fractions."""
+    i, a = a // b, a % b
+    j, c = c // d, c % d
+    # (i + a/b) (j + c/d) = i j + i c/d + j a/b + (a/b) (c/d)
+    if not bernoulli_exp_repeated(words, cursor, i * j, 1, 1):
+        return False
+    if not bernoulli_exp_repeated(words, cursor, i, c, d):
+        return False
+    if not bernoulli_exp_repeated(words, cursor, j, a, b):
+        return False
+    return bernoulli_exp_fractions(words, cursor, a, b, c, d)
+
+
+@njit(cache=True, nogil=True)
+def laplace(words: Words, cursor: Integers, t: int, s: int) -> int:
+    """Draw x with probability proportional to exp(-|x| s / t) (the same paper, Algorithm 2)."""
+    while cursor[0] <= cursor[1]:
+        low = uniform(words, cursor, t)
+        if not bernoulli_exp_fraction(words, cursor, low, t):
+            continue
+        high = 0
+        while high < MAX_GEOMETRIC and bernoulli_exp_fraction(words, cursor, 1, 1):
+            high += 1
+        magnitude = (low + t * high) // s
+        if take(words, cursor, 1) == 0:
+            return magnitude
+        if magnitude > 0:
+            return -magnitude
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def gaussian(words: Words, cursor: Integers, a: int, b: int) -> int:
+    """Draw x with probability proportional to exp(-x**2 / (2 sigma**2)), sigma = a / b."""
+    while cursor[0] <= cursor[1]:
+        value = laplace(words, cursor, a, b)
+        excess = abs(abs(value) * b - a)
+        if bernoulli_exp_product(words, cursor, excess, a, excess, 2 * a):
+            return value
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def fill_laplace(words: Words, cursor: Integers, out: Integers, n_done: int, t: int, s: int) -> int:
+    """Fill ``out`` from ``n_done`` on until it is full or the words run out; return how far it got."""
+    for index in range(n_done, out.size):
+        start = cursor[0]
+        value = laplace(words, cursor, t, s)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return index
+        out[index] = value
+    return out.size
+
+
+@njit(cache=True, nogil=True)
+def fill_gaussian(words: Words, cursor: Integers, out: Integers, n_done: int, a: int, b: int) -> int:
+    """Fill ``out`` from ``n_done`` on until it is full or the words run out; return how far it got."""
+    for index in range(n_done, out.size):
+        start = cursor[0]
+        value = gaussian(words, cursor, a, b)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return index
+        out[index] = value
+    return out.size
+
+
+@njit(cache=True, nogil=True)
+def accept_gap(words: Words, cursor: Integers, gap: np.uint64, num: int, den: int) -> bool:
+    """Draw true with probability exp(-min(gap * num / den, MAX_EXPONENT)), for a gap of up to 64 bits."""
+    divisor = np.uint64(den)
+    quotient = int(np.int64(min(gap // divisor, np.uint64(MAX_EXPONENT))))
+    part = int(np.int64(gap % divisor)) * num
+    whole = quotient * num + part // den
+    if whole >= MAX_EXPONENT:
+        return bernoulli_exp_repeated(words, cursor, MAX_EXPONENT, 1, 1)
+    return bernoulli_exp(words, cursor, whole, part % den, den)
+
+
+@njit(cache=True, nogil=True)
+def select_exponential(words: Words, cursor: Integers, gaps: Words, num: int, den: int) -> int:
+    """Return an index with probability proportional to exp(-gap * num / den), or -1 when words run out."""
+    while True:
+        start = cursor[0]
+        index = uniform(words, cursor, gaps.size)
+        accepted = accept_gap(words, cursor, gaps[index], num, den)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return -1
+        if accepted:
+            return index
+
+
+@njit(cache=True, nogil=True)
+def select_permute_and_flip(
+    words: Words, cursor: Integers, order: Integers, n_done: int, gaps: Words, num: int, den: int
+) -> tuple[int, int]:
+    """Return the first index of a random permutation whose flip is heads, or -1, and the flips made.
+
+    ``order`` is shuffled in place, one position per flip; ``n_done`` flips were made by earlier calls.
+    """
+    for position in range(n_done, order.size):
+        start = cursor[0]
+        other = position + uniform(words, cursor, order.size - position)
+        index = order[other]
+        accepted = accept_gap(words, cursor, gaps[index], num, den)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return -1, position
+        if accepted:
+            return index, position
+        order[other], order[position] = order[position], index
+    return -1, order.size

@@ -1,0 +1,433 @@
+"""Quality of a clustering, measured on the rows themselves.
+
+Nothing here is private. Every score reads raw data and serves the data holder's own evaluation; none may be
+put into a release. The definitions are those of the DPM paper ("DPM: Clustering Sensitive Data through
+Separation"): Definition 9 (k-means distance) and Appendix C (inertia, silhouette score, clustering accuracy).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, pairwise_distances_chunked
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils import gen_batches
+
+from sfumato.errors import DataError, ParameterError
+
+__all__ = [
+    "adjusted_mutual_info",
+    "adjusted_rand",
+    "clustering_accuracy",
+    "inertia",
+    "kmeans_distance",
+    "reference_kmeans",
+    "silhouette",
+]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+RandomState: TypeAlias = int | np.random.Generator | None
+
+_CHUNK_ROWS = 65_536
+_CHUNK_MEBIBYTES = 64
+_START_ROWS = 5_000
+_MAX_ITERATIONS = 100
+
+
+def inertia(X: npt.ArrayLike, centers: npt.ArrayLike) -> float:
+    """Sum of squared distances of the rows to their nearest centre (WCSS).
+
+    Definition 10 of the paper prints the distance without the square; its tables, like scikit-learn, square.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    centers : array-like of shape (n_clusters, n_features)
+        The centres. A centre to which no row is nearest changes nothing.
+
+    Returns
+    -------
+    float
+        The inertia; lower is better.
+
+    Privacy
+    -------
+    Not private: computed on raw data, for the data holder's evaluation only, never put into a release.
+
+    Examples
+    --------
+    >>> inertia([[0.0, 0.0], [0.0, 2.0], [5.0, 5.0]], [[0.0, 1.0], [5.0, 5.0]])
+    2.0
+    """
+    table, means = _matching_tables(X, centers)
+    return float(sum(costs.sum() for _, costs in _nearest(table, means)))
+
+
+def adjusted_rand(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
+    """Adjusted Rand index (ARI) of two labellings: 1 when they agree, about 0 by chance.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Two labels for each row. The names of the labels do not matter.
+
+    Returns
+    -------
+    float
+        The index, at most 1.
+
+    Privacy
+    -------
+    Not private: computed on raw data, for the data holder's evaluation only, never put into a release.
+
+    Examples
+    --------
+    >>> adjusted_rand([0, 0, 1, 1], [7, 7, 3, 3])
+    1.0
+    """
+    return float(adjusted_rand_score(*_matching_labels(labels_true, labels_pred)))
+
+
+def adjusted_mutual_info(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
+    """Adjusted mutual information (AMI) of two labellings: 1 when they agree, about 0 by chance.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Two labels for each row. The names of the labels do not matter.
+
+    Returns
+    -------
+    float
+        The mutual information, adjusted for chance and divided by the mean entropy.
+
+    Privacy
+    -------
+    Not private: computed on raw data, for the data holder's evaluation only, never put into a release.
+
+    Examples
+    --------
+    >>> round(adjusted_mutual_info([0, 0, 1, 1], ["b", "b", "a", "a"]), 6)
+    1.0
+    """
+    return float(adjusted_mutual_info_score(*_matching_labels(labels_true, labels_pred)))
+
+
+def clustering_accuracy(
+    labels_true: npt.ArrayLike,
+    labels_pred: npt.ArrayLike,
+    *,
+    matching: Literal["majority", "one-to-one"] = "majority",
+) -> float:
+    """Share of the rows whose class is the class that stands for their cluster.
+
+    Parameters
+    ----------
+    labels_true : array-like of shape (n_samples,)
+        The class of each row.
+    labels_pred : array-like of shape (n_samples,)
+        The cluster of each row.
+    matching : {"majority", "one-to-one"}, default="majority"
+        Which class stands for a cluster. "majority", Definition 12 of the paper: the most frequent one in
+        the cluster; several clusters may share a class, so that many small clusters score high. "one-to-one":
+        at most one cluster for each class, by the assignment that scores highest (Hungarian method).
+
+    Returns
+    -------
+    float
+        The accuracy between 0 and 1; higher is better.
+
+    Privacy
+    -------
+    Not private: computed on raw data, for the data holder's evaluation only, never put into a release.
+
+    Examples
+    --------
+    >>> clustering_accuracy([0, 0, 0, 0, 1], [0, 0, 1, 1, 1])
+    0.8
+    >>> clustering_accuracy([0, 0, 0, 0, 1], [0, 0, 1, 1, 1], matching="one-to-one")
+    0.6
+    """
+    if matching not in ("majority", "one-to-one"):
+        raise ParameterError(f"`matching` must be 'majority' or 'one-to-one', got {matching!r}.")
+    classes, clusters = _matching_labels(labels_true, labels_pred)
+    counts = contingency_matrix(classes, clusters, sparse=matching == "majority")
+    if matching == "majority":
+        return float(counts.max(axis=0).sum() / len(classes))
+    matched = linear_sum_assignment(counts, maximize=True)
+    return float(counts[matched].sum() / len(classes))
+
+
+def silhouette(
+    X: npt.ArrayLike,
+    centers_or_labels: npt.ArrayLike,
+    *,
+    sample_size: int | None = 10_000,
+    random_state: RandomState = 0,
+) -> float:
+    """Mean silhouette score, from distances between rows (Definition 11 of the paper).
+
+    A row scores (b - a) / max(a, b), with a its mean distance to the other rows of its cluster and b the
+    least of its mean distances to the rows of another cluster. Empty clusters do not count.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    centers_or_labels : array-like of shape (n_clusters, n_features) or (n_samples,)
+        Centres (two-dimensional), which take the rows nearest to them, or one label for each row
+        (one-dimensional), in which every value, also -1, names a cluster.
+    sample_size : int or None, default=10_000
+        With more rows than this, the score is the mean over so many rows drawn at random, with distances to
+        max(2, sample_size // n_clusters) rows of each larger cluster. None: exact, in quadratic time.
+    random_state : int, Generator or None, default=0
+        Draws the sample.
+
+    Returns
+    -------
+    float
+        The score between -1 and 1; higher is better. -1 for fewer than two clusters. A row that is alone in
+        its cluster scores 0.
+
+    Privacy
+    -------
+    Not private: computed on raw data, for the data holder's evaluation only, never put into a release.
+
+    Examples
+    --------
+    >>> round(silhouette([[0.0], [1.0], [10.0], [11.0]], [0, 0, 1, 1]), 4)
+    0.8997
+    >>> silhouette([[0.0], [1.0], [10.0], [11.0]], [[5.0]])
+    -1.0
+    """
+    if sample_size is not None and sample_size < 1:
+        raise ParameterError(f"`sample_size` must be at least 1 or None, got {sample_size}.")
+    table = _table("X", X)
+    labels = _labels_of_rows(table, centers_or_labels)
+    n_clusters = int(labels.max()) + 1
+    if n_clusters < 2:
+        return -1.0
+    size = len(table) if sample_size is None else min(sample_size, len(table))
+    # A sample of all rows stays in order, so that an exact score has the same bits for every random_state.
+    order, quota = np.arange(len(table)), len(table)
+    if size < len(table):
+        order, quota = np.random.default_rng(random_state).permutation(order), max(2, size // n_clusters)
+    scores = _silhouette_of_rows(table, labels, order[:size], _first_of_each_cluster(labels, order, quota))
+    return float(scores.mean())
+
+
+def kmeans_distance(centers: npt.ArrayLike, reference_centers: Sequence[npt.ArrayLike] | FloatArray) -> float:
+    """Distance of private centres from good non-private ones (Definition 9 of the paper).
+
+    The sum over the private centres of the distance to the closest reference centre, averaged over the
+    reference sets. It grows with the number of private centres and does not see what they miss.
+
+    Parameters
+    ----------
+    centers : array-like of shape (n_clusters, n_features)
+        The private centres.
+    reference_centers : array-like of shape (n_reference_clusters, n_features), or a sequence of them
+        One set of non-private centres or several, as from `reference_kmeans`; their sizes may differ.
+
+    Returns
+    -------
+    float
+        The distance, in the unit of the data; lower is better.
+
+    Privacy
+    -------
+    Not private: the reference is computed on raw data, for the data holder's evaluation only, never put into
+    a release.
+
+    Examples
+    --------
+    >>> kmeans_distance([[0.0, 0.0], [3.0, 4.0]], [[[0.0, 0.0]], [[0.0, 0.0], [3.0, 3.0]]])
+    3.0
+    """
+    private = _table("centers", centers)
+    single = len(reference_centers) == 0 or np.ndim(reference_centers[0]) < 2
+    sets = [np.asarray(reference_centers)] if single else list(reference_centers)
+    references = [_table("reference_centers", reference) for reference in sets]
+    if any(reference.shape[1] != private.shape[1] for reference in references):
+        raise DataError("`reference_centers` must have as many columns as `centers`.")
+    return float(np.mean([cdist(private, reference).min(axis=1).sum() for reference in references]))
+
+
+def reference_kmeans(
+    X: npt.ArrayLike,
+    n_clusters: int | Sequence[int],
+    *,
+    n_best: int = 20,
+    n_runs: int = 20,
+    sample_size: int | None = 5_000,
+    random_state: RandomState = 0,
+) -> list[FloatArray]:
+    """Search for the non-private k-means runs with the best silhouette, as a reference for `kmeans_distance`.
+
+    A run starts from the best of three k-means on rows drawn for it and continues on all rows, for at most
+    100 iterations.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    n_clusters : int or sequence of int
+        The number of clusters, or the candidates for it.
+    n_best : int, default=20
+        How many runs to return; the paper takes 20 and finds 10 enough.
+    n_runs : int, default=20
+        Runs for each candidate, each with its own random start.
+    sample_size : int or None, default=5_000
+        As in `silhouette`; all runs are compared on the same sample.
+    random_state : int, Generator or None, default=0
+        Draws the starts and the sample.
+
+    Returns
+    -------
+    list of ndarray of shape (n_clusters, n_features)
+        The centres of the best runs, best first.
+
+    Privacy
+    -------
+    Not private: computed on raw data, for the data holder's evaluation only, never put into a release.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]]
+    >>> best = reference_kmeans(X, [2, 3, 4], n_best=1, n_runs=3)
+    >>> sorted(best[0].ravel().tolist())
+    [0.5, 10.5, 20.5]
+    """
+    table = _table("X", X)
+    candidates = np.atleast_1d(n_clusters).tolist()
+    if not candidates or min(candidates) < 1:
+        raise ParameterError(f"`n_clusters` must be one or more positive numbers, got {n_clusters}.")
+    n_total = n_runs * len(candidates)
+    if not 1 <= n_best <= n_total:
+        raise ParameterError(f"`n_best` must be between 1 and the {n_total} runs in all, got {n_best}.")
+    if max(candidates) > len(table):
+        raise DataError(f"`X` must have at least `n_clusters` rows, here {max(candidates)}.")
+    rng = np.random.default_rng(random_state)
+    sample_seed = int(rng.integers(2**31))
+    runs = [_kmeans_run(table, k, rng) for k in candidates for _ in range(n_runs)]
+    scores = [silhouette(table, run, sample_size=sample_size, random_state=sample_seed) for run in runs]
+    return [runs[i] for i in np.argsort(-np.array(scores), kind="stable")[:n_best]]
+
+
+def _kmeans_run(table: FloatArray, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    n_start = min(len(table), max(_START_ROWS, 50 * n_clusters))
+    start = table[rng.choice(len(table), n_start, replace=False)]
+    seed = int(rng.integers(2**31))
+    coarse = KMeans(n_clusters, n_init=3, max_iter=_MAX_ITERATIONS, random_state=seed).fit(start)
+    fine = KMeans(n_clusters, init=coarse.cluster_centers_, n_init=1, max_iter=_MAX_ITERATIONS).fit(table)
+    centers: FloatArray = fine.cluster_centers_
+    return centers
+
+
+def _silhouette_of_rows(table: FloatArray, labels: IntArray, rows: IntArray, others: IntArray) -> FloatArray:
+    """Score `rows` by their distances to `others`, which are sorted by cluster and hold some of each."""
+    sizes = np.bincount(labels[others])  # (n_clusters,)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    is_other = np.zeros(len(table), dtype=np.int64)
+    is_other[others] = 1
+    origin = np.median(table[others], axis=0)  # among the rows: less cancellation in the distances
+
+    def score(distances: FloatArray, first: int) -> FloatArray:
+        chunk = rows[first : first + len(distances)]
+        own = np.arange(len(chunk)), labels[chunk]
+        sums = np.add.reduceat(distances, starts, axis=1)  # (chunk, n_clusters)
+        n_peers = sizes[labels[chunk]] - is_other[chunk]  # a row is not its own peer
+        a = sums[own] / np.maximum(n_peers, 1)
+        sums[own] = np.inf
+        b = (sums / sizes).min(axis=1)
+        larger = np.maximum(a, b)
+        scores: FloatArray = np.zeros(len(chunk))
+        np.divide(b - a, larger, out=scores, where=(n_peers > 0) & (larger > 0))
+        return scores
+
+    chunks = pairwise_distances_chunked(
+        table[rows] - origin, table[others] - origin, reduce_func=score, working_memory=_CHUNK_MEBIBYTES
+    )
+    return np.concatenate(list(chunks))
+
+
+def _first_of_each_cluster(labels: IntArray, order: IntArray, quota: int) -> IntArray:
+    """Take the first `quota` rows of each cluster in the given order, sorted by cluster."""
+    by_cluster = order[np.argsort(labels[order], kind="stable")]
+    sizes = np.bincount(labels)
+    rank = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return by_cluster[rank < quota]
+
+
+def _labels_of_rows(table: FloatArray, centers_or_labels: npt.ArrayLike) -> IntArray:
+    """Number the clusters that have rows 0, 1, ... and return the number of each row's cluster."""
+    names = np.asarray(centers_or_labels)
+    if names.ndim == 2:
+        names = np.concatenate([nearest for nearest, _ in _nearest(*_matching_tables(table, names))])
+    if names.shape != (len(table),):
+        raise DataError("`centers_or_labels` must be a table of centres or hold one label for each row.")
+    labels: IntArray = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return labels
+
+
+def _nearest(table: FloatArray, centers: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield, chunk by chunk, the index of each row's nearest centre and its squared distance from it."""
+    columns = np.ascontiguousarray(centers.T)
+    for rows in gen_batches(len(table), _CHUNK_ROWS):
+        chunk = table[rows]
+        nearest = np.empty(len(chunk), dtype=np.int64)
+        costs = np.empty(len(chunk))
+        _fill_nearest(chunk, columns, nearest, costs)
+        yield nearest, costs
+
+
+@njit(cache=True, nogil=True)
+def _fill_nearest(table: FloatArray, columns: FloatArray, nearest: IntArray, costs: FloatArray) -> None:
+    # Columns of the centres: the innermost loop, one sum for each centre, vectorises and reorders no sum.
+    n_features, n_clusters = columns.shape
+    sums = np.empty(n_clusters)
+    for row in range(len(table)):
+        sums[:] = 0.0
+        for column in range(n_features):
+            value = table[row, column]
+            for center in range(n_clusters):
+                gap = value - columns[column, center]
+                sums[center] += gap * gap
+        best = 0
+        for center in range(1, n_clusters):
+            if sums[center] < sums[best]:
+                best = center
+        nearest[row] = best
+        costs[row] = sums[best]
+
+
+def _table(name: str, values: npt.ArrayLike) -> FloatArray:
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0:
+        raise DataError(f"`{name}` must be two-dimensional with at least one row and one column.")
+    if not np.isfinite(table).all():
+        raise DataError(f"`{name}` must hold finite numbers only.")
+    return table
+
+
+def _matching_tables(X: npt.ArrayLike, centers: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    table, means = _table("X", X), _table("centers", centers)
+    if table.shape[1] != means.shape[1]:
+        raise DataError(f"`centers` must have the {table.shape[1]} columns of `X`, got {means.shape[1]}.")
+    return table, means
+
+
+def _matching_labels(
+    labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    first, second = np.asarray(labels_true), np.asarray(labels_pred)
+    if first.ndim != 1 or first.shape != second.shape or first.size == 0:
+        raise DataError("`labels_true` and `labels_pred` must be one-dimensional, not empty, equally long.")
+    return first, second

@@ -1,0 +1,108 @@
+"""Fitted models: what a release publishes and what predicts labels. They hold released values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
+
+from sfumato.domain import Domain, FloatArray, Grid, IntArray, Unit
+from sfumato.errors import ReleaseError
+from sfumato.synopsis import GridSynopsis
+
+
+class Model(Protocol):
+    """What an estimator computes from released values: a frozen dataclass, listed in `PUBLISHABLE`."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator, without the trailing underscore."""
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Cluster of each row."""
+
+
+@dataclass(frozen=True, eq=False)
+class CentreModel:
+    """Clusters around centres; a row belongs to the nearest.
+
+    Parameters
+    ----------
+    cluster_centers : float array of shape (k, d)
+    cluster_sizes : float array of shape (k,)
+        Estimated number of rows in each cluster.
+    synopsis : GridSynopsis, optional
+        The noisy grid from which the centres were computed.
+    """
+
+    cluster_centers: FloatArray
+    cluster_sizes: FloatArray
+    synopsis: GridSynopsis | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.cluster_centers.shape[1])
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        found: dict[str, Any] = {
+            "cluster_centers": self.cluster_centers,
+            "cluster_sizes": self.cluster_sizes,
+            "n_clusters": len(self.cluster_centers),
+        }
+        if self.synopsis is not None:
+            found |= {"synopsis": self.synopsis, "grid": self.synopsis.grid}
+        return found
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Index of the nearest centre of each row."""
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers), dtype=np.int64)
+
+
+PUBLISHABLE: dict[str, type[Any]] = {
+    cls.__name__: cls for cls in (CentreModel, GridSynopsis, Grid, Domain, Unit)
+}
+
+
+def encode(value: Any) -> Any:
+    """JSON form of a value made of publishable dataclasses, arrays, sequences and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        if type(value).__name__ not in PUBLISHABLE:
+            raise ReleaseError(f"{type(value).__name__} is not a publishable type")
+        return {"type": type(value).__name__} | {
+            f.name: encode(getattr(value, f.name)) for f in fields(value)
+        }
+    if isinstance(value, np.ndarray):
+        return {
+            "type": "array",
+            "dtype": str(value.dtype),
+            "shape": value.shape,
+            "values": value.ravel().tolist(),
+        }
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(data: Any) -> Any:
+    """Inverse of `encode`; sequences come back as tuples."""
+    if isinstance(data, list):
+        return tuple(decode(item) for item in data)
+    if not isinstance(data, dict):
+        return data
+    parts = {name: decode(item) for name, item in data.items() if name != "type"}
+    if data["type"] == "array":
+        if parts["dtype"] not in ("float64", "int64"):
+            raise ReleaseError(f"an array must hold float64 or int64, got {parts['dtype']!r}")
+        return np.array(parts["values"], dtype=parts["dtype"]).reshape(parts["shape"])
+    return PUBLISHABLE[data["type"]](**parts)

@@ -1,0 +1,149 @@
+"""The publishable artefact: one JSON file with the model, the public parameters and the privacy statement."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.budget import PrivacyStatement
+from sfumato.domain import Domain, IntArray
+from sfumato.errors import DataError, ReleaseError
+from sfumato.models import Model, decode, encode
+
+FORMAT = "sfumato release"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Everything that may be published about one clustering, and nothing else.
+
+    Parameters
+    ----------
+    method : str
+        Name of the estimator.
+    parameters : dict
+        Its public parameters.
+    domain : Domain
+        Bounds and privacy unit.
+    columns : tuple of str
+        Column names, or empty if the table had none.
+    model : Model
+    privacy : PrivacyStatement
+
+    Privacy
+    -------
+    Holds values that the curator released, and public parameters. Labels of the training rows and the seed
+    of a seeded run are never part of it.
+
+    Examples
+    --------
+    >>> release = GridKMeans(3, bounds=(0, 1)).fit(X).release_  # doctest: +SKIP
+    >>> release.save("release.json")  # doctest: +SKIP
+    >>> Release.load("release.json").predict(new_rows)  # doctest: +SKIP
+    """
+
+    method: str
+    parameters: dict[str, Any]
+    domain: Domain
+    columns: tuple[str, ...]
+    model: Model
+    privacy: PrivacyStatement
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    library: str = field(default_factory=lambda: version("sfumato"))
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Cluster of each row of a table, from the release alone. Spends nothing; the labels are not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
+            raise DataError(f"`X` must have {self.model.n_features} columns, got shape {rows.shape}")
+        if not np.isfinite(rows).all():
+            raise DataError("`X` must be finite, got NaN or infinity somewhere")
+        return self.model.predict(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Contents of the file, without its checksum."""
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "method": self.method,
+            "parameters": self.parameters,
+            "domain": encode(self.domain),
+            "columns": list(self.columns),
+            "model": encode(self.model),
+            "privacy": self.privacy.to_dict(),
+            "created": self.created,
+            "library": self.library,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file under a temporary name, then rename it: no half-written file can be seen."""
+        content = self.to_dict()
+        content["sha256"] = _checksum(content)
+        target = Path(path)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=1, allow_nan=False)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink()
+            raise
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Release:
+        """Read a file that `save` wrote. Its checksum finds accidents, not forgers: for those, sign the file."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError:
+            raise ReleaseError(f"{path} is truncated or not a release file") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ReleaseError(f"{path} is not a release file: its `format` is not {FORMAT!r}")
+        if content.get("version") != FORMAT_VERSION:
+            raise ReleaseError(
+                f"{path} has version {content.get('version')!r}, this library reads {FORMAT_VERSION}: "
+                "update sfumato"
+            )
+        if content.pop("sha256", None) != _checksum(content):
+            raise ReleaseError(f"{path} was altered after it was written: its checksum does not match")
+        return cls._from_dict(content, path)
+
+    @classmethod
+    def _from_dict(cls, content: dict[str, Any], path: str | os.PathLike[str]) -> Release:
+        try:
+            return cls(
+                method=content["method"],
+                parameters=content["parameters"],
+                domain=decode(content["domain"]),
+                columns=tuple(content["columns"]),
+                model=decode(content["model"]),
+                privacy=PrivacyStatement.from_dict(content["privacy"]),
+                created=content["created"],
+                library=content["library"],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+            raise ReleaseError(f"{path} is not a complete release: {error}") from None
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

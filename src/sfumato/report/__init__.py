@@ -1,0 +1,95 @@
+"""A report on a release that an official can read: one HTML file, made from the release alone."""
+
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from sfumato.budget.statement import SEEDED_WARNING
+from sfumato.release import Release
+from sfumato.report.account import public_facts, steps, verification
+from sfumato.report.findings import clusters, rows_in_words
+from sfumato.report.guarantee import Guarantee, in_words
+from sfumato.report.markup import facts
+
+__all__ = ["render", "write"]
+
+
+def write(release: Release, path: str | os.PathLike[str]) -> Path:
+    """Write the report on a release: one HTML file that needs no network.
+
+    The file is written under a temporary name and renamed, so that no half-written report can be seen.
+
+    Parameters
+    ----------
+    release : Release
+    path : str or path-like
+
+    Returns
+    -------
+    Path
+        Where the report is.
+
+    Privacy
+    -------
+    Reads released values and public parameters only, and spends nothing.
+
+    Examples
+    --------
+    >>> from sfumato import Release, report
+    >>> report.write(Release.load("release.json"), "report.html")  # doctest: +SKIP
+    """
+    content, target = render(release), Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        temporary.chmod(0o644)
+        return temporary.replace(target)
+    except BaseException:
+        temporary.unlink()
+        raise
+
+
+def render(release: Release) -> str:
+    """Return the report on a release as the text of an HTML page.
+
+    Parameters
+    ----------
+    release : Release
+    """
+    guarantee = Guarantee.of(release.privacy)
+    here = files(__name__)
+    return Template(here.joinpath("page.html").read_text("utf-8")).substitute(
+        title=html.escape(f"Clusters of a confidential table, by {release.method}"),
+        style=here.joinpath("style.css").read_text("utf-8"),
+        banner=_banner() if release.privacy.seeded else "",
+        summary=_summary(release, guarantee),
+        protection=in_words(guarantee),
+        findings=clusters(release),
+        budget=steps(release),
+        public=public_facts(release),
+        verify=verification(release),
+    )
+
+
+def _banner() -> str:
+    return (
+        f'<div class="banner" role="alert"><strong>{SEEDED_WARNING}</strong>'
+        "<p>The noise of this run came from a seed. Whoever guesses the seed can remove the noise, so none "
+        "of the guarantees below holds. Run it again without <code>random_state</code>.</p></div>"
+    )
+
+
+def _summary(release: Release, guarantee: Guarantee) -> str:
+    counted = {
+        "Columns": str(release.domain.n_features),
+        "Rows": rows_in_words(release),
+        "Released": release.created[:10],
+    }
+    return facts(guarantee.summary() | counted)
