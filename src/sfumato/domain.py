@@ -25,6 +25,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 # spoils the value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
 MAX_ROWS = 2**33
 LATTICE_RADIUS = 2**29
+LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
 
 BOUNDS_HELP = (
     "Bounds are public knowledge, never read off the data: give bounds=(low, high) with one number for all "
@@ -125,8 +126,12 @@ class Domain:
             raise ParameterError(
                 f"`bounds` must have low < high in every column, got {self.low}, {self.high}"
             )
-        if not (self.lattice_step > 0).all() or not np.isfinite(self.half_width).all():
-            raise ParameterError(f"`bounds` must be wider than float precision, got {self.low}, {self.high}")
+        too_large = max(np.abs(low).max(), np.abs(high).max()) > LARGEST_BOUND
+        if too_large or self.half_width.min() < 1 / LARGEST_BOUND:
+            raise ParameterError(
+                f"`bounds` must be at most {LARGEST_BOUND:g} in size and more than {2 / LARGEST_BOUND:g} apart, "
+                f"got {self.low}, {self.high}. Rescale the columns"
+            )
 
     @property
     def n_features(self) -> int:
@@ -150,7 +155,8 @@ class Domain:
         A box has one step per column, so a column's noise is proportional to its own width; a ball has the
         same step in all.
         """
-        return self.half_width / LATTICE_RADIUS
+        half_width = self.half_width if self.radius is None else np.full(self.n_features, self.radius)
+        return half_width / LATTICE_RADIUS
 
     def clip(self, rows: ArrayLike) -> FloatArray:
         """Bring rows into the domain: coordinate-wise for a box, along the ray to the midpoint for a ball."""

@@ -104,5 +104,8 @@ def decode(data: Any) -> Any:
     if data["type"] == "array":
         if parts["dtype"] not in ("float64", "int64"):
             raise ReleaseError(f"an array must hold float64 or int64, got {parts['dtype']!r}")
-        return np.array(parts["values"], dtype=parts["dtype"]).reshape(parts["shape"])
+        array = np.array(parts["values"], dtype=parts["dtype"]).reshape(parts["shape"])
+        if not np.isfinite(array).all():
+            raise ReleaseError("an array must be finite, got NaN or infinity")
+        return array
     return PUBLISHABLE[data["type"]](**parts)

@@ -5,6 +5,7 @@ Everything is drawn from released values and public parameters. Matplotlib comes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -220,7 +221,7 @@ def _map(release: Release, model: CentreModel, ax: Axes) -> None:
         zorder=3,
     )
     for number, (x, y) in enumerate(model.cluster_centers):
-        _number(number, x, y, ax)
+        _number(number, x, y, model, ax)
 
 
 def _frame(release: Release, ax: Axes) -> None:
@@ -265,7 +266,7 @@ def _line(release: Release, model: CentreModel, ax: Axes) -> None:
     ax.vlines(x, 0, heights, color=VERMILLION, linestyle=":")
     ax.scatter(x, heights, s=_areas(model, ax), color=VERMILLION, clip_on=False, zorder=3)
     for number, (at, height) in enumerate(zip(x, heights, strict=True)):
-        _number(number, at, height, ax)
+        _number(number, at, height, model, ax)
 
 
 def _strip(release: Release, ylabel: str, ax: Axes) -> None:
@@ -315,7 +316,12 @@ def _spread(heights: FloatArray, gap: float) -> FloatArray:
 def _areas(model: CentreModel, ax: Axes) -> FloatArray:
     """Areas of marks in square points."""
     width = 72 * ax.bbox.width / ax.figure.dpi
-    return (_LARGEST_MARK * width) ** 2 * _shares_of_largest(model)
+    return (_LARGEST_MARK * width * _crowding(model)) ** 2 * _shares_of_largest(model)
+
+
+def _crowding(model: CentreModel) -> float:
+    """Factor by which marks shrink where there are many."""
+    return min(1.0, 3 / math.sqrt(max(len(model.cluster_centers), 1)))
 
 
 def _shares_of_largest(model: CentreModel) -> FloatArray:
@@ -324,9 +330,10 @@ def _shares_of_largest(model: CentreModel) -> FloatArray:
     return shares
 
 
-def _number(number: int, x: float, y: float, ax: Axes) -> None:
+def _number(number: int, x: float, y: float, model: CentreModel, ax: Axes) -> None:
     style = {"color": "white", "fontweight": "bold", "ha": "center", "va": "center_baseline"}
-    ax.text(x, y, str(number), style, path_effects=_outline(2.6), zorder=4)
+    size = 10 * max(_crowding(model), 0.6)
+    ax.text(x, y, str(number), style, fontsize=size, path_effects=_outline(2.6), zorder=4)
 
 
 def _outline(width: float) -> list[AbstractPathEffect]:

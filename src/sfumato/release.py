@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
-from sfumato.domain import Domain, IntArray
+from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.errors import DataError, ReleaseError
 from sfumato.models import Model, decode, encode
 
@@ -69,9 +69,10 @@ class Release:
         ----------
         X : array-like of shape (n, d)
         """
-        rows = np.asarray(X, dtype=np.float64)
+        rows = _numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
-            raise DataError(f"`X` must have {self.model.n_features} columns, got shape {rows.shape}")
+            got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
+            raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
         if not np.isfinite(rows).all():
             raise DataError("`X` must be finite, got NaN or infinity somewhere")
         return self.model.predict(rows)
@@ -111,10 +112,11 @@ class Release:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
-        """Read a file that `save` wrote. Its checksum finds accidents, not forgers: for those, sign the file."""
+        """Read a file that `save` wrote. Its checksum finds accidents, not forgers: sign it for those."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError:
+            altered = isinstance(content, dict) and content.pop("sha256", None) != _checksum(content)
+        except (ValueError, RecursionError):  # not JSON, which knows no NaN and no infinity
             raise ReleaseError(f"{path} is truncated or not a release file") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ReleaseError(f"{path} is not a release file: its `format` is not {FORMAT!r}")
@@ -123,25 +125,37 @@ class Release:
                 f"{path} has version {content.get('version')!r}, this library reads {FORMAT_VERSION}: "
                 "update sfumato"
             )
-        if content.pop("sha256", None) != _checksum(content):
+        if altered:
             raise ReleaseError(f"{path} was altered after it was written: its checksum does not match")
         return cls._from_dict(content, path)
 
     @classmethod
     def _from_dict(cls, content: dict[str, Any], path: str | os.PathLike[str]) -> Release:
         try:
+            domain, model = decode(content["domain"]), decode(content["model"])
+            if not isinstance(domain, Domain) or not hasattr(model, "predict"):
+                raise ReleaseError("`domain` or `model` is of another type")
             return cls(
                 method=content["method"],
                 parameters=content["parameters"],
-                domain=decode(content["domain"]),
+                domain=domain,
                 columns=tuple(content["columns"]),
-                model=decode(content["model"]),
+                model=model,
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
                 created=content["created"],
                 library=content["library"],
             )
-        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ReleaseError(f"{path} is not a complete release: {error}") from None
+
+
+def _numbers(X: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    # Raised out here, so that no traceback holds NumPy's message, which quotes the value.
+    raise DataError("`X` must be a table of numbers: drop or encode the other columns")
 
 
 def _checksum(content: dict[str, Any]) -> str:

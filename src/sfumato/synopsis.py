@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,9 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray
+from sfumato.posterior import N_CHAINS, Noise, affordable_sweeps, cell_means
+
+COARSE_CELLS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +31,8 @@ class GridSynopsis:
         One per cell in C order; may be negative.
     noise_std : float
         Standard deviation of the noise in each count.
+    laplace : bool
+        Whether that noise is discrete Laplace; otherwise discrete Gaussian.
     noisy_rows : float
         Number of rows: released with noise, or public.
     rows_std : float
@@ -35,27 +42,57 @@ class GridSynopsis:
     grid: Grid
     noisy_counts: IntArray
     noise_std: float
+    laplace: bool
     noisy_rows: float
     rows_std: float
 
-    def estimated_counts(self) -> FloatArray:
-        """Estimate of each cell's true count: non-negative, summing to the estimated number of rows."""
-        return _project_to_simplex(self.noisy_counts.astype(np.float64), max(self.rows_estimate(), 0.0))
-
     def rows_estimate(self) -> float:
-        """Number of rows: the bought count and the sum of the grid, weighted by their precision."""
+        """Number of rows, at least 1: the bought count and the sum of the grid, by their precision."""
         grid_variance = self.noise_std**2 * self.grid.n_cells
-        trust = grid_variance / (grid_variance + self.rows_std**2)
-        return trust * self.noisy_rows + (1 - trust) * float(self.noisy_counts.sum())
+        trust = grid_variance / (grid_variance + self.rows_std**2) if self.rows_std else 1.0
+        return max(trust * self.noisy_rows + (1 - trust) * float(self.noisy_counts.sum()), 1.0)
+
+    def estimated_counts(self) -> FloatArray:
+        """Estimate of each cell's true count without a model of clusters: non-negative, with the right sum."""
+        return project_to_simplex(self.noisy_counts.astype(np.float64), self.rows_estimate())
 
     def cluster(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
-        """Centres and sizes of k-means clusters."""
-        factor = 1
-        while self.grid.refined(factor).n_cells < n_clusters:
-            factor += 1
-        weights = self.estimated_counts()
-        km = KMeans(n_clusters, n_init=10, random_state=0).fit(self.grid.centers(), sample_weight=weights)
-        return km.cluster_centers_, np.bincount(km.labels_, weights, n_clusters)
+        """Centres and sizes of k-means clusters. Costs nothing: any `n_clusters`, any number of times.
+
+        Small grids are read with a Bayesian model of `n_clusters` compact clusters in known noise (see
+        `sfumato.posterior`); on large ones, where cells stand out of the noise by themselves, counts are
+        projected onto what is possible.
+
+        Parameters
+        ----------
+        n_clusters : int
+
+        Returns
+        -------
+        centers : ndarray of shape (n_clusters, d)
+        sizes : ndarray of shape (n_clusters,)
+        """
+        counts = self.estimated_counts()
+        if n_clusters > self.grid.n_cells:
+            return self._cluster_within_cells(counts, n_clusters)
+        sweeps = affordable_sweeps(self.grid, n_clusters) if self.noise_std > 0 else 0
+        if not sweeps:
+            start, _ = weighted_kmeans(*_coarsened(self.grid, counts, n_clusters), n_clusters, n_init=10)
+            return weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+        points = self.grid.centers()
+        starts = [weighted_kmeans(points, counts, n_clusters, n_init=1, seed=i) for i in range(N_CHAINS)]
+        noise, rows = Noise(self.laplace, self.noise_std), (self.rows_estimate(), self.rows_std)
+        means = cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
+        return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=means.starts)
+
+    def _cluster_within_cells(self, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+        """More clusters than cells: spread each cell's count evenly over parts of it."""
+        d = len(self.grid.shape)
+        factor = math.ceil(math.pow(n_clusters / self.grid.n_cells, 1 / d)) + 1
+        parts = counts.reshape(self.grid.shape)
+        for axis in range(d):
+            parts = np.repeat(parts / factor, factor, axis=axis)
+        return weighted_kmeans(self.grid.refined(factor).centers(), parts.ravel(), n_clusters, n_init=10)
 
     def range_count(self, low: ArrayLike, high: ArrayLike) -> tuple[float, float]:
         """Estimated rows in a box, and the standard deviation that the noise gives it.
@@ -87,12 +124,47 @@ class GridSynopsis:
         shares = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
         cells = rng.choice(len(shares), size=n, p=shares)
         offsets = rng.uniform(-0.5, 0.5, size=(n, len(self.grid.shape)))
-        return self.grid.centers()[cells] + offsets * self.grid.widths
+        points: FloatArray = self.grid.centers()[cells] + offsets * self.grid.widths
+        return points
 
 
-def _project_to_simplex(values: FloatArray, total: float) -> FloatArray:
-    """Nearest non-negative vector with the given sum (Duchi et al. 2008)."""
+def project_to_simplex(values: FloatArray, total: float) -> FloatArray:
+    """Nearest non-negative vector with the given positive sum (Duchi et al. 2008)."""
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
-    threshold = excess[np.flatnonzero(ordered > excess)[-1]] if total > 0 else ordered[0]
-    return np.maximum(values - threshold, 0.0)
+    threshold = excess[np.flatnonzero(ordered > excess)[-1]]
+    projected: FloatArray = np.maximum(values - threshold, 0.0)
+    return projected
+
+
+def weighted_kmeans(
+    points: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    n_init: int = 0,
+    seed: int = 0,
+    starts: Sequence[FloatArray] = (),
+) -> tuple[FloatArray, FloatArray]:
+    """Centres and weights of the best of `n_init` random and the given starts."""
+    used = weights > 0
+    if used.sum() < n_clusters:  # too few points carry weight: let all count a little
+        used, weights = np.ones_like(used), weights + 1e-9 * max(float(weights.sum()), 1.0) / len(weights)
+    points, weights = points[used], weights[used]
+    runs = [KMeans(n_clusters, init=start, n_init=1) for start in starts]
+    runs += [KMeans(n_clusters, n_init=n_init, random_state=seed)] if n_init else []
+    best = min((run.fit(points, sample_weight=weights) for run in runs), key=lambda run: float(run.inertia_))
+    return best.cluster_centers_, np.bincount(best.labels_, weights, n_clusters).astype(np.float64)
+
+
+def _coarsened(grid: Grid, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+    """Points and counts of a grid with fewer cells, on which many starts of k-means cost little."""
+    d = len(grid.shape)
+    side = max(2, math.ceil(math.pow(max(COARSE_CELLS, 20 * n_clusters), 1 / d)))
+    coarse, middles = counts.reshape(grid.shape), []
+    for axis, edges in enumerate(grid.edges()):
+        firsts = np.arange(0, grid.shape[axis], max(1, grid.shape[axis] // side))
+        coarse = np.add.reduceat(coarse, firsts, axis=axis)
+        middles.append((edges[firsts] + edges[np.append(firsts[1:], grid.shape[axis])]) / 2)
+    points = np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
+    return points, coarse.ravel()

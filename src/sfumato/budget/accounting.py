@@ -24,7 +24,11 @@ from sfumato.aggregates import Sensitivity
 Mechanism = Literal["discrete Laplace", "discrete Gaussian", "exponential", "permute-and-flip"]
 
 # The best order is near 1 + sqrt(log(1/delta)/rho): small budgets need large orders.
-RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**22, 400)])
+RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**60, 1200)])
+# dp_accounting tabulates a discrete Gaussian point by point up to a tail of 1e-30. The tail is nothing next to
+# such a delta, and wider laws would fill the memory: there, Rényi orders alone decide.
+SMALLEST_PLD_DELTA = 1e-20
+WIDEST_PLD_SIGMA = 2**14
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def epsilon_at(records: Sequence[Record], delta: float, precision: float = 1e-4)
     """
     pure = pure_epsilon(records)
     bounds = [math.inf if pure is None else float(pure)]
-    if delta > 0:
+    if delta > 0 and records:
         bounds += [_pld_epsilon(records, delta, precision), _renyi_epsilon(records, delta)]
     return min(bounds)
 
@@ -123,10 +127,13 @@ def _is_scalar(record: Record) -> bool:
 
 def _pld_epsilon(records: Sequence[Record], delta: float, precision: float) -> float:
     size = math.sqrt(total_rho(records))
-    if any(record.epsilon is None and not _is_scalar(record) for record in records):
+    gaussians = [record for record in records if record.epsilon is None]
+    if not all(map(_is_scalar, gaussians)):
         return math.inf  # a vector of discrete Gaussians is accounted in zCDP only
     if size > 20:
         return math.inf  # no privacy to speak of: exp(epsilon) leaves the range of floats
+    if delta < SMALLEST_PLD_DELTA or any(record.scale > WIDEST_PLD_SIGMA for record in gaussians):
+        return math.inf
     repeats = Counter(replace(record, step="") for record in records)
     parts = [_loss_distribution(r, precision * max(size, 1e-6)).self_compose(n) for r, n in repeats.items()]
     composed = reduce(lambda a, b: a.compose(b), parts)
@@ -164,5 +171,7 @@ def _renyi_divergence(record: Record) -> NDArray[np.float64]:
     # Randomised response is the worst epsilon-DP mechanism: its divergence bounds all others.
     epsilon, order = float(record.epsilon), RENYI_ORDERS
     log_moment = np.logaddexp(order * epsilon, (1 - order) * epsilon) - np.logaddexp(0, epsilon)
-    bound: NDArray[np.float64] = np.minimum(zcdp, log_moment / (order - 1))
+    # The difference of two close numbers: without an allowance it can round to zero or below, which means "free".
+    rounding = 1e-15 * (1 + order * epsilon)
+    bound: NDArray[np.float64] = np.minimum(zcdp, (log_moment + rounding) / (order - 1))
     return bound

@@ -97,7 +97,7 @@ def _largest(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, precis
     epsilon, delta = float(budget.epsilon), float(budget.delta)
 
     def priced(total: float) -> PricedPlan:
-        return _price(plan, budget, max_rows, pricing, Fraction(total).limit_denominator(2**50))
+        return _price(plan, budget, max_rows, pricing, Fraction(total))
 
     @cache
     def surplus(log_total: float) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from sfumato.errors import ParameterError
+
 # What the noise samplers accept; selections need the numerator, too, within the second limit.
 MAX_NUMERATOR = 2**52
 MAX_DENOMINATOR = 2**31 - 1
@@ -13,14 +15,20 @@ MAX_DENOMINATOR = 2**31 - 1
 def round_scale_up(scale: Fraction, max_numerator: int = MAX_NUMERATOR) -> Fraction:
     """Least convenient fraction at or above `scale` that the samplers accept.
 
-    A scale that already fits is returned as it is; otherwise it grows by less than one part in 2^28 (or to
-    2^-30 where it is smaller than that). More noise than asked for never costs privacy.
+    A scale that already fits is returned as it is; otherwise it grows by less than one part in 2^28, or by less
+    than 2^-30 if that is more. More noise than asked for never costs privacy.
     """
     if scale.numerator <= max_numerator and scale.denominator <= MAX_DENOMINATOR:
         return scale
     magnitude = scale.numerator.bit_length() - scale.denominator.bit_length()
     unit = Fraction(2) ** -min(29 - magnitude, 30)
-    return math.ceil(scale / unit) * unit
+    rounded = math.ceil(scale / unit) * unit
+    if rounded.numerator > max_numerator:
+        raise ParameterError(
+            f"the budget must be larger, got one that needs a noise scale of {float(scale):.3g}, above the "
+            f"{float(max_numerator):.3g} that the samplers can draw"
+        )
+    return rounded
 
 
 def root_up(square: Fraction) -> Fraction:

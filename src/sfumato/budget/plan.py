@@ -173,14 +173,19 @@ class PricedPlan:
 def composed(records: Sequence[Record], budget: Budget) -> Budget:
     """Total cost of records, in the kind of `budget`: exact for pure and zCDP, the better bound otherwise."""
     if budget.kind == "zcdp":
-        return Budget(rho=shorten_up(total_rho(records)))
+        return _amount(rho=shorten_up(total_rho(records)))
     if budget.kind == "pure":
         epsilon = pure_epsilon(records)
         if epsilon is None:
             raise PlanError("a pure budget cannot pay for Gaussian noise")
-        return Budget(shorten_up(epsilon))
+        return _amount(epsilon=shorten_up(epsilon))
     epsilon = as_exact("epsilon", epsilon_at(records, float(budget.delta)))
     promised = budget.epsilon or epsilon
     # Calibration stops one part in 10^6 short; the promised number is then a valid bound and reads better.
     close_below = promised * Fraction(99999, 100000) < epsilon <= promised
-    return Budget(promised if close_below else epsilon, budget.delta)
+    return _amount(epsilon=promised if close_below else epsilon, delta=budget.delta)
+
+
+def _amount(**numbers: Fraction) -> Budget:
+    """Build a budget that may be zero: a run may ask nothing, or so little that delta covers it."""
+    return Budget.from_dict({name: str(value) for name, value in numbers.items()})

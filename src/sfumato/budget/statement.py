@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from sfumato.aggregates import Sensitivity
 from sfumato.budget._budget import Budget
@@ -36,7 +37,7 @@ class PrivacyStatement:
     steps: tuple[Record, ...]
     seeded: bool
 
-    @property
+    @cached_property
     def spent(self) -> Budget:
         """Composition of all steps, in the kind of the budget; never above it."""
         return composed(self.steps, self.budget)

@@ -16,11 +16,26 @@ from sfumato.budget import Budget, Ledger, Plan, PricedPlan, PrivacyStatement, c
 from sfumato.curator import Curator, open_curator
 from sfumato.domain import Domain, IntArray, Unit
 from sfumato.errors import DataError, ParameterError
-from sfumato.models import Model
+from sfumato.models import Model, encode
 from sfumato.release import Release
 
-# Not published: the ledger is the holder's own, a seed would undo the noise, and the domain says the rest.
-_UNPUBLISHED = {"ledger", "random_state", "bounds", "unit", "max_rows_per_unit"}
+# Not published: the ledger is the holder's own, a seed would undo the noise, and the domain and the privacy
+# statement say the rest.
+_UNPUBLISHED = {"ledger", "random_state", "bounds", "unit", "max_rows_per_unit", "epsilon", "delta", "rho"}
+
+# Kept as they are: the engine casts block by block. All else is cast before anything is charged.
+_DTYPES = [np.float64, np.float32, np.float16, np.bool_]
+_DTYPES += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8]
+
+# scikit-learn quotes values and the number of rows in some of its messages: only these pass as they are.
+_HARMLESS = ("X has ", "The feature names should match", "Found array with dim")
+_REFUSALS = {
+    "contains NaN": "must have no missing values, got NaN somewhere: drop or fill them",
+    "contains infinity": "must be finite, got infinity or a number beyond 64-bit floats somewhere",
+    "Complex data": "must hold real numbers. Complex data not supported",
+    "2D array": "must have two dimensions, rows and columns",
+    "0 feature(s)": "must have at least one column",
+}
 
 
 class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
@@ -82,7 +97,7 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
         ----------
         X : array-like of shape (n, d)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         return self.release_.model.predict(
             np.ascontiguousarray(self._checked(X, reset=False), dtype=np.float64)
         )
@@ -94,7 +109,7 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
             raise AttributeError(
                 "labels_ needs the training rows, which are kept only by the object that was fitted"
             )
-        return self.predict(self._rows)
+        return self.release_.model.predict(np.ascontiguousarray(self._rows, dtype=np.float64))
 
     def plan(self, n_features: int) -> PricedPlan:
         """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
@@ -129,11 +144,11 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
 
     def _checked(self, X: ArrayLike, *, reset: bool) -> Any:
         try:
-            return validate_data(self, X, reset=reset, ensure_min_samples=0)
-        except ValueError as error:
-            if "could not convert" in str(error):  # scikit-learn would quote the value
-                raise DataError("`X` must hold numbers only: drop or encode the other columns") from None
-            raise
+            return validate_data(self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES)
+        except (ValueError, OverflowError) as error:
+            problem = str(error)
+        # Raised out here, so that no traceback holds the message above.
+        raise DataError(_without_data(problem))
 
     @contextmanager
     def _charged(self, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
@@ -154,7 +169,7 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
     def _publish(self, model: Model, domain: Domain, privacy: PrivacyStatement) -> None:
         for name, value in model.attributes().items():
             setattr(self, f"{name}_", value)
-        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in _UNPUBLISHED}
+        parameters = {k: encode(v) for k, v in self.get_params(deep=False).items() if k not in _UNPUBLISHED}
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
         self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy)
@@ -162,3 +177,12 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling and copying: without the training rows."""
         return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
+
+
+def _without_data(problem: str) -> str:
+    if problem.startswith(_HARMLESS):
+        return problem
+    for sign, answer in _REFUSALS.items():
+        if sign in problem:
+            return f"`X` {answer}"
+    return "`X` must be a table of numbers: drop or encode the other columns"

@@ -19,6 +19,12 @@ Rule = Literal["rugnik", "eugkm"]
 
 ROWS_SHARE = Fraction(1, 20)  # the rule needs only the order of the number of rows
 
+# The rules assume that each noisy cell is taken as it is. Cells are denoised together, which is worth at
+# least twice the budget, so the rule is asked for the grid of twice the budget (measured: docs/grid.md).
+DENOISING_GAIN = 2
+
+_LARGEST = 1e100  # far beyond any budget or table; powers of it stay within floats
+
 
 def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -> int:
     """Cells per side of the grid that a rule chooses.
@@ -44,13 +50,17 @@ def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -
     >>> grid_size(1600, 1.0, k=8, d=2, rule="eugkm")
     13
     """
+    _check_whole("k", k)
+    _check_whole("d", d, most=1000)
+    if rule not in ("rugnik", "eugkm"):
+        raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {rule!r}")
+    if not (n <= _LARGEST and 0 < epsilon <= _LARGEST):
+        raise ParameterError(f"`n` and `epsilon` must be numbers, `epsilon` positive, got {n!r}, {epsilon!r}")
     n = max(float(n), 1.0)
     if rule == "eugkm":
         return max(1, round(math.pow(n * epsilon / 10, 2 / (2 + d))))
-    if rule != "rugnik":
-        raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {rule!r}")
 
-    def rises(m: int) -> bool:  # h falls up to its only minimum and rises after it (Proposition 1)
+    def rises(m: int) -> bool:  # h falls up to its only minimum and rises after it (docs/proofs/grid.md)
         return _rugnik_bound(m + 1, n, epsilon, k, d) >= _rugnik_bound(m, n, epsilon, k, d)
 
     low, high = 0, 1
@@ -62,10 +72,26 @@ def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -
     return high
 
 
+def _check_whole(name: str, value: object, most: int = 10**18) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
+        raise ParameterError(f"`{name}` must be an integer >= 1 and at most {most:g}, got {value!r}")
+
+
 def _rugnik_bound(m: int, n: float, epsilon: float, k: int, d: int) -> float:
     """h(m) of section III: noise, then the two terms of the quantisation error."""
     noise = math.sqrt(2) * math.pow(m, d / 2) / (epsilon * math.pow(k, 2 / d))
     return noise + 2 / (m * math.pow(k, 1 / d)) * math.sqrt(n / 3) + n / (3 * m**2)
+
+
+def _mean_if_positive(noisy: float, std: float) -> float:
+    """Expected number of rows given a noisy one with Laplace noise, all numbers from 0 up being as likely."""
+    if std == 0:
+        return noisy
+    scale = std / math.sqrt(2)
+    if noisy <= 0:
+        return scale
+    tail = math.exp(-noisy / scale)
+    return (2 * noisy + scale * tail) / (2 - tail)
 
 
 class GridKMeans(PrivateClusterer):
@@ -176,25 +202,26 @@ class GridKMeans(PrivateClusterer):
             rows, rows_std = float(noisy_rows.values[0]), noisy_rows.std
         else:
             rows, rows_std = float(self.n_public), 0.0
-        grid = Grid.over(curator.domain, self._cells_per_side(rows, curator))
+        grid = Grid.over(curator.domain, self._cells_per_side(rows, rows_std, curator))
         noisy_cells = curator.cells("grid", grid)
-        synopsis = GridSynopsis(grid, noisy_cells.values, noisy_cells.std, rows, rows_std)
+        laplace = noisy_cells.record.mechanism == "discrete Laplace"
+        synopsis = GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std)
         centers, sizes = synopsis.cluster(self.n_clusters)
         return CentreModel(centers, sizes, synopsis)
 
-    def _cells_per_side(self, rows: float, curator: Curator) -> int:
+    def _cells_per_side(self, rows: float, rows_std: float, curator: Curator) -> int:
         d = curator.domain.n_features
-        laplace_epsilon = math.sqrt(2) / curator.noise_std("grid")
-        wanted = grid_size(rows, laplace_epsilon, self.n_clusters, d, self.rule)
-        return min(wanted, math.floor(math.pow(self.max_cells, 1 / d) + 1e-9))
+        laplace_epsilon = math.sqrt(2) / max(curator.noise_std("grid"), 1e-90)
+        likely_rows = _mean_if_positive(rows, rows_std)
+        wanted = grid_size(likely_rows, DENOISING_GAIN * laplace_epsilon, self.n_clusters, d, self.rule)
+        enough = math.ceil(math.pow(self.n_clusters, 1 / d) - 1e-9)
+        return min(max(wanted, enough), math.floor(math.pow(self.max_cells, 1 / d) + 1e-9))
 
     def _check_parameters(self, domain: Domain) -> None:
-        whole = {"n_clusters": self.n_clusters, "max_cells": self.max_cells}
+        _check_whole("n_clusters", self.n_clusters)
+        _check_whole("max_cells", self.max_cells)
         if self.n_public is not None:
-            whole["n_public"] = self.n_public
-        for name, value in whole.items():
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ParameterError(f"`{name}` must be an integer >= 1, got {value!r}")
+            _check_whole("n_public", self.n_public)
         if self.rule not in ("rugnik", "eugkm"):
             raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {self.rule!r}")
         if 2**domain.n_features > self.max_cells:

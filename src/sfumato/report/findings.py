@@ -47,8 +47,8 @@ def coordinate(value: float, low: float, high: float) -> str:
 def cell_sums(model: CentreModel, synopsis: GridSynopsis) -> tuple[FloatArray, FloatArray]:
     """Plain sum of the noisy counts of the cells nearest to each centre, and its standard deviation.
 
-    Unlike the sizes, which are computed from non-negative estimates of the counts, it is right on average
-    and its noise is known: that of independent counts, added up.
+    Unlike the sizes, which the method may estimate in a way that trades bias for noise, it is right on
+    average and its noise is known: that of independent counts, added up.
     """
     n_clusters = len(model.cluster_centers)
     nearest = model.predict(synopsis.grid.centers())
@@ -93,8 +93,9 @@ def _centre_table(release: Release, model: CentreModel) -> str:
         sizes = [
             size + noisy for size, noisy in zip(sizes, _noisy_counts(model, model.synopsis), strict=True)
         ]
-    rows = [[str(i), *size, *place] for i, (size, place) in enumerate(zip(sizes, places, strict=False))]
-    foot = ["all", *sizes[-1], *[""] * model.n_features]
+    *sizes, whole = sizes
+    rows = [[str(i), *size, *place] for i, (size, place) in enumerate(zip(sizes, places, strict=True))]
+    foot = ["all", *whole, *[""] * model.n_features]
     return table("Size of each cluster, in estimated rows, and its centre", head, rows, foot=foot)
 
 
@@ -110,10 +111,10 @@ def _noisy_counts(model: CentreModel, synopsis: GridSynopsis) -> list[list[str]]
 def _about_noise(synopsis: GridSynopsis) -> str:
     cells = " × ".join(map(str, synopsis.grid.shape))
     return (
-        "Two numbers say how many rows a cluster has. The size is computed from cell counts that were made "
-        "non-negative. The noisy count is the plain sum of the published counts of its cells: it is right on "
-        "average, and its noise has the standard deviation given beside it. In two of three cases the true "
-        "count is within one standard deviation, in 19 of 20 within two. "
+        "Two numbers say how many rows a cluster has. The size is the method's own estimate. The noisy count "
+        "is the plain sum of the published counts of its cells: it is right on average, and its noise has "
+        "the standard deviation given beside it. In two of three cases the true count is within one "
+        "standard deviation, in 19 of 20 within two. "
         f"The grid has {cells} cells, each with noise of standard deviation {synopsis.noise_std:.3g}; "
         "m cells together have the square root of m times as much."
     )

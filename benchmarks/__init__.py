@@ -1,0 +1,1 @@
+"""Measurements behind BENCHMARKS.md. Run ``python -m benchmarks --help``."""

@@ -1,0 +1,60 @@
+"""Run tables of measurements, keep them as JSON, and render BENCHMARKS.md from all that are kept."""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+TABLES = ("samplers", "grid_accuracy", "grid_scale")
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+INTRODUCTION = """# Benchmarks
+
+Every figure here is produced by `make bench` (or `python -m benchmarks NAME`) and kept in `benchmarks/results/`.
+Figures of papers are cited as such.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help="which tables; all by default")
+    parser.add_argument("--quick", action="store_true", help="fewer seeds and rows, to try it out")
+    parser.add_argument("--render", action="store_true", help="only write BENCHMARKS.md again")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    for name in [] if arguments.render else arguments.tables or TABLES:
+        print(f"== {name}", flush=True)
+        measured = importlib.import_module(f"benchmarks.{name}").measure(quick=arguments.quick)
+        kept = {"machine": machine(), "quick": arguments.quick, "measured": measured}
+        (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    (HERE.parent / "BENCHMARKS.md").write_text(rendered())
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+    }
+
+
+def rendered() -> str:
+    sections = [INTRODUCTION]
+    for name in TABLES:
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            kept = json.loads(path.read_text())
+            facts = ", ".join(f"{key} {value}" for key, value in kept["machine"].items())
+            quick = " --quick" if kept["quick"] else ""
+            body = importlib.import_module(f"benchmarks.{name}").render(kept["measured"])
+            sections.append(f"{body}\n`python -m benchmarks {name}{quick}`; {facts}.\n")
+    return "\n".join(sections)
+
+
+if __name__ == "__main__":
+    main()

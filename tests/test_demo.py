@@ -1,0 +1,49 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from sfumato import Ledger, Release, demo
+
+FILES = ("ledger.db", "picture.png", "release.json", "report.html")
+
+
+def run(folder):
+    assert demo.main(["--out", str(folder)], n=3_000) == 0
+    return Release.load(folder / "release.json")
+
+
+def test_from_nothing_to_files(tmp_path, capsys):
+    release = run(tmp_path / "new" / "demo")
+    said = capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "new" / "demo").iterdir()) == sorted(FILES)
+    assert "noise scale" in said
+    assert "Differential privacy with epsilon=1" in said
+    assert "cluster" in said
+    assert all(name in said for name in FILES)
+    assert release.columns == ("east_km", "north_km")
+    assert not release.privacy.seeded
+
+
+def test_runs_until_the_budget_is_spent_and_then_goes_on_without(tmp_path, capsys):
+    first, second = run(tmp_path), run(tmp_path)
+    assert not np.array_equal(first.model.cluster_sizes, second.model.cluster_sizes)
+    assert not Ledger(tmp_path / "ledger.db", "city").remaining()
+    (tmp_path / "report.html").unlink()
+    capsys.readouterr()
+    third = run(tmp_path)
+    said = capsys.readouterr().out
+    assert "Refused: The budget of 'city'" in said
+    assert "remove the ledger" in said
+    np.testing.assert_array_equal(third.model.cluster_centers, second.model.cluster_centers)
+    assert (tmp_path / "report.html").exists()
+
+    (tmp_path / "release.json").unlink()
+    assert demo.main(["--out", str(tmp_path)], n=3_000) == 0
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        demo.main(["--help"])
+    assert "--out" in capsys.readouterr().out
