@@ -129,8 +129,8 @@ class Domain:
         too_large = max(np.abs(low).max(), np.abs(high).max()) > LARGEST_BOUND
         if too_large or self.half_width.min() < 1 / LARGEST_BOUND:
             raise ParameterError(
-                f"`bounds` must be at most {LARGEST_BOUND:g} in size and more than {2 / LARGEST_BOUND:g} apart, "
-                f"got {self.low}, {self.high}. Rescale the columns"
+                f"`bounds` must be at most {LARGEST_BOUND:g} in size and at least {2 / LARGEST_BOUND:g} "
+                f"apart, got {self.low}, {self.high}. Rescale the columns"
             )
 
     @property

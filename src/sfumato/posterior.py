@@ -5,7 +5,8 @@ the weighted k-means centres of the posterior mean counts, each at its posterior
 one thing is needed, a posterior for the counts, and its model is deliberately plain:
 
 - k compact clusters: isotropic normals, centres uniform in the box, one common spread (log-uniform), shares
-  of the rows from a Dirichlet law; rows outside the box are clipped to its border;
+  of the rows from a Dirichlet law; rows outside the box are clipped to its border. If twice as many fit the
+  released values much better, there are twice as many, and so on;
 - the true count of a cell varies around its expectation like a Poisson count, plus a relative misfit, so that
   where counts are large the data speak for themselves whatever the shape of the clusters;
 - the noise, and the noise of the bought number of rows, are as released.
@@ -30,13 +31,20 @@ CONCENTRATION = 4.0  # of the Dirichlet law of the shares: 1 is flat, more is mo
 MISFIT = 0.2  # relative deviation of a cell from the mixture
 SPREADS = (0.01, 0.35)  # range of the common spread, in units of (volume of the box / k)^(1/d)
 NEGLIGIBLE = 1e-4  # a cluster is not evaluated where its mass along a column is below this
-N_CHAINS = 4
-N_SWEEPS = 600  # per chain; a third is warm-up
+N_CHAINS = 3
+N_SWEEPS = 300  # per chain; a third is warm-up
 MAX_WORK = 4e6  # cell updates over all chains; larger grids get fewer sweeps ...
 MIN_SWEEPS = 30  # ... and below this many the noise is so small that cells are taken as they are
 
 _SQRT2 = math.sqrt(2.0)
 _SQRT2PI = math.sqrt(2.0 * math.pi)
+
+
+class Noise(NamedTuple):
+    """Noise of a count: Laplace or Gaussian, with its standard deviation."""
+
+    laplace: bool
+    std: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +55,26 @@ class CellMeans:
     ----------
     counts : float array of shape (n_cells,)
     positions : float array of shape (n_cells, d)
-    starts : list of float arrays of shape (k, d)
-        Where the chains ended: starting points for k-means.
+    centers : list of float arrays
+        Where the chains ended.
+    log_likelihood : float
+        Mean over the chains, up to a constant of the grid.
     """
 
     counts: FloatArray
     positions: FloatArray
-    starts: list[FloatArray]
+    centers: list[FloatArray]
+    log_likelihood: float
+
+    def fits_better(self, other: CellMeans, rows: float) -> bool:
+        """Whether this model explains the released values better than one with fewer clusters.
+
+        Schwarz's criterion asks the maximum of the log likelihood to gain log(rows)/2 for each further
+        parameter. The mean over a chain lies 1/2 per parameter below the maximum.
+        """
+        centers, others = self.centers[0], other.centers[0]
+        parameters = (len(centers) - len(others)) * (len(centers[0]) + 1)
+        return self.log_likelihood - other.log_likelihood > parameters * (math.log(rows) - 1) / 2
 
 
 def affordable_sweeps(grid: Grid, n_clusters: int) -> int:
@@ -94,27 +115,45 @@ def cell_means(
         Per chain.
     """
     expected, moments = np.zeros(grid.n_cells), np.zeros((grid.n_cells, len(grid.shape)))
-    ends = []
+    ends, fit = [], 0.0
     for seed, (centers, sizes) in enumerate(starts):
         sizes = np.maximum(sizes, 0.2 * rows[0] / len(sizes))
         state = _state(grid, noisy_counts, noise, rows, np.array(centers), sizes)
-        _run_chain(state, np.random.Generator(np.random.PCG64(seed)), sweeps, expected, moments)
+        rng = np.random.Generator(np.random.PCG64(seed))
+        fit += _run_chain(state, rng, sweeps, expected, moments)
         ends.append(state.centers)
     kept = len(starts) * (sweeps - sweeps // 3)
     expected, moments = expected / kept, moments / kept
-    variance = expected + (MISFIT * expected) ** 2
-    counts = expected + variance / (variance + noise.std**2) * (noisy_counts - expected)
-    positions = np.where(
-        expected[:, None] > 1e-9, moments / np.maximum(expected, 1e-9)[:, None], grid.centers()
-    )
-    return CellMeans(np.maximum(counts, 0.0), positions, ends)
+    counts = expected + _trust_in_data(noisy_counts, expected, noise) * (noisy_counts - expected)
+    counts = project_to_simplex(counts, rows[0])
+    # What the mixture explains is where it says; the rest is in the middle of the cell.
+    explained = np.minimum(expected, counts)
+    weight = np.where(counts > 0, explained / np.maximum(counts, 1e-300), 0.0)[:, None]
+    places = moments / np.maximum(expected, 1e-300)[:, None]
+    positions = np.where(weight > 0, weight * places + (1 - weight) * grid.centers(), grid.centers())
+    return CellMeans(counts, positions, ends, fit / kept)
 
 
-class Noise(NamedTuple):
-    """Noise of a count: Laplace or Gaussian, with its standard deviation."""
+def _trust_in_data(noisy_counts: FloatArray, expected: FloatArray, noise: Noise) -> FloatArray:
+    """Share of a cell's deviation from the mixture that is true: its variance against that of the noise.
 
-    laplace: bool
-    std: float
+    What is left of the mean squared deviation after noise, counting and two standard errors is misfit of the
+    model, in all cells: if clusters are not what the model thinks, the data are taken as they are.
+    """
+    deviation = float(np.mean((noisy_counts - expected) ** 2) - np.mean(expected))
+    misfit = max(0.0, deviation - noise.std**2 * (1 + 2 * math.sqrt(5 / len(expected))))
+    variance = expected + (MISFIT * expected) ** 2 + misfit
+    trust: FloatArray = variance / (variance + noise.std**2)
+    return trust
+
+
+def project_to_simplex(values: FloatArray, total: float) -> FloatArray:
+    """Nearest non-negative vector with the given positive sum (Duchi et al. 2008)."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
+    threshold = excess[np.flatnonzero(ordered > excess)[-1]]
+    projected: FloatArray = np.maximum(values - threshold, 0.0)
+    return projected
 
 
 class _State(NamedTuple):
@@ -403,12 +442,15 @@ def _accumulate(state: _State, positions: FloatArray, expected: FloatArray, mome
 @numba.njit(cache=True)
 def _run_chain(
     state: _State, rng: np.random.Generator, sweeps: int, expected: FloatArray, moments: FloatArray
-) -> None:
-    """Run a chain and add what it visits after the warm-up."""
+) -> float:
+    """Run a chain, add what it visits after the warm-up, and return the sum of its log likelihoods."""
     mass, window = np.zeros_like(state.mass), np.zeros_like(state.window)
+    log_likelihood = 0.0
     for sweep in range(sweeps):
         for step in range(2 * len(state.sizes)):
             _move_cluster(state, rng, step % len(state.sizes), mass[0], window[0])
         _move_spread(state, rng, mass, window)
         if sweep >= sweeps // 3:
             _accumulate(state, mass[0], expected, moments)
+            log_likelihood += state.fit.sum()
+    return log_likelihood

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -150,10 +151,10 @@ class Release:
 
 
 def _numbers(X: ArrayLike) -> FloatArray:
-    try:
-        return np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
+    with suppress(TypeError, ValueError, OverflowError):
+        rows = np.asarray(X)
+        if not np.iscomplexobj(rows):
+            return rows.astype(np.float64, copy=False)
     # Raised out here, so that no traceback holds NumPy's message, which quotes the value.
     raise DataError("`X` must be a table of numbers: drop or encode the other columns")
 

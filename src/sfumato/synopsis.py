@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray
-from sfumato.posterior import N_CHAINS, Noise, affordable_sweeps, cell_means
+from sfumato.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means, project_to_simplex
 
 COARSE_CELLS = 2_000
 
@@ -53,7 +53,7 @@ class GridSynopsis:
         return max(trust * self.noisy_rows + (1 - trust) * float(self.noisy_counts.sum()), 1.0)
 
     def estimated_counts(self) -> FloatArray:
-        """Estimate of each cell's true count without a model of clusters: non-negative, with the right sum."""
+        """Estimate of each cell's true count, without a model: non-negative, with the right sum."""
         return project_to_simplex(self.noisy_counts.astype(np.float64), self.rows_estimate())
 
     def cluster(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
@@ -75,15 +75,29 @@ class GridSynopsis:
         counts = self.estimated_counts()
         if n_clusters > self.grid.n_cells:
             return self._cluster_within_cells(counts, n_clusters)
-        sweeps = affordable_sweeps(self.grid, n_clusters) if self.noise_std > 0 else 0
-        if not sweeps:
+        means = self._denoised(counts, n_clusters)
+        if means is None:
             start, _ = weighted_kmeans(*_coarsened(self.grid, counts, n_clusters), n_clusters, n_init=10)
             return weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+        starts = [centers for centers in means.centers if len(centers) == n_clusters]
+        return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=starts)
+
+    def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
+        """Posterior means with as many clusters as fit, from `n_clusters` upwards; None if out of reach."""
+        best, finer = None, self._posterior(counts, n_clusters)
+        while finer is not None and (best is None or finer.fits_better(best, self.rows_estimate())):
+            best = finer
+            finer = self._posterior(counts, 2 * len(best.centers[0]))
+        return best
+
+    def _posterior(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
+        sweeps = affordable_sweeps(self.grid, n_clusters)
+        if sweeps == 0 or self.noise_std == 0 or n_clusters > self.grid.n_cells:
+            return None
         points = self.grid.centers()
         starts = [weighted_kmeans(points, counts, n_clusters, n_init=1, seed=i) for i in range(N_CHAINS)]
         noise, rows = Noise(self.laplace, self.noise_std), (self.rows_estimate(), self.rows_std)
-        means = cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
-        return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=means.starts)
+        return cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
 
     def _cluster_within_cells(self, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
         """More clusters than cells: spread each cell's count evenly over parts of it."""
@@ -126,15 +140,6 @@ class GridSynopsis:
         offsets = rng.uniform(-0.5, 0.5, size=(n, len(self.grid.shape)))
         points: FloatArray = self.grid.centers()[cells] + offsets * self.grid.widths
         return points
-
-
-def project_to_simplex(values: FloatArray, total: float) -> FloatArray:
-    """Nearest non-negative vector with the given positive sum (Duchi et al. 2008)."""
-    ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
-    threshold = excess[np.flatnonzero(ordered > excess)[-1]]
-    projected: FloatArray = np.maximum(values - threshold, 0.0)
-    return projected
 
 
 def weighted_kmeans(

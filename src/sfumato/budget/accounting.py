@@ -25,8 +25,8 @@ Mechanism = Literal["discrete Laplace", "discrete Gaussian", "exponential", "per
 
 # The best order is near 1 + sqrt(log(1/delta)/rho): small budgets need large orders.
 RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**60, 1200)])
-# dp_accounting tabulates a discrete Gaussian point by point up to a tail of 1e-30. The tail is nothing next to
-# such a delta, and wider laws would fill the memory: there, Rényi orders alone decide.
+# dp_accounting tabulates a discrete Gaussian point by point up to a tail of 1e-30. The tail is nothing next
+# to such a delta, and wider laws would fill the memory: there, Rényi orders alone decide.
 SMALLEST_PLD_DELTA = 1e-20
 WIDEST_PLD_SIGMA = 2**14
 
@@ -171,7 +171,7 @@ def _renyi_divergence(record: Record) -> NDArray[np.float64]:
     # Randomised response is the worst epsilon-DP mechanism: its divergence bounds all others.
     epsilon, order = float(record.epsilon), RENYI_ORDERS
     log_moment = np.logaddexp(order * epsilon, (1 - order) * epsilon) - np.logaddexp(0, epsilon)
-    # The difference of two close numbers: without an allowance it can round to zero or below, which means "free".
+    # A difference of close numbers: without an allowance it can round to zero or below, which means "free".
     rounding = 1e-15 * (1 + order * epsilon)
     bound: NDArray[np.float64] = np.minimum(zcdp, (log_moment + rounding) / (order - 1))
     return bound

@@ -15,8 +15,8 @@ MAX_DENOMINATOR = 2**31 - 1
 def round_scale_up(scale: Fraction, max_numerator: int = MAX_NUMERATOR) -> Fraction:
     """Least convenient fraction at or above `scale` that the samplers accept.
 
-    A scale that already fits is returned as it is; otherwise it grows by less than one part in 2^28, or by less
-    than 2^-30 if that is more. More noise than asked for never costs privacy.
+    A scale that already fits is returned as it is; otherwise it grows by less than one part in 2^28, or by
+    less than 2^-30 if that is more. More noise than asked for never costs privacy.
     """
     if scale.numerator <= max_numerator and scale.denominator <= MAX_DENOMINATOR:
         return scale

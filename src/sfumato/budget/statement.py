@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 
@@ -76,12 +77,12 @@ class PrivacyStatement:
         if self.epsilon is None:
             return (
                 f"Whether or not {who} is in the table, what is published has nearly the same odds: "
-                f"epsilon is {self.epsilon_at(1e-6):.3g} at delta 1e-06."
+                f"epsilon is {_rounded_up(self.epsilon_at(1e-6))} at delta 1e-06."
             )
-        odds = math.exp(min(self.epsilon, 700))
+        odds = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else f"exp({self.epsilon:g})"
         text = (
             f"Whether or not {who} is in the table changes the odds of anything that can be concluded "
-            f"from this release by a factor of at most {odds:.3g}"
+            f"from this release by a factor of at most {odds}"
         )
         return text + (f", except with probability {self.delta:.3g}." if self.delta else ".")
 
@@ -107,6 +108,11 @@ class PrivacyStatement:
         )
         unit = Unit(**data["unit"])  # type: ignore[arg-type]
         return cls(Budget.from_dict(data["budget"]), unit, steps, bool(data["seeded"]))  # type: ignore[arg-type]
+
+
+def _rounded_up(value: float) -> str:
+    """Three digits, never below `value`: it stands after "at most"."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)):.3g}"
 
 
 def _size(record: Record) -> str:

@@ -33,7 +33,7 @@ _REFUSALS = {
     "contains NaN": "must have no missing values, got NaN somewhere: drop or fill them",
     "contains infinity": "must be finite, got infinity or a number beyond 64-bit floats somewhere",
     "Complex data": "must hold real numbers. Complex data not supported",
-    "2D array": "must have two dimensions, rows and columns",
+    "2D array": "must have two dimensions. Reshape your data: X.reshape(-1, 1) makes one column",
     "0 feature(s)": "must have at least one column",
 }
 

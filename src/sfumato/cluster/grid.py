@@ -73,7 +73,7 @@ def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -
 
 
 def _check_whole(name: str, value: object, most: int = 10**18) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
         raise ParameterError(f"`{name}` must be an integer >= 1 and at most {most:g}, got {value!r}")
 
 

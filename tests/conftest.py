@@ -1,0 +1,58 @@
+"""Shared by all tests: small public worlds, and the list of estimators."""
+
+import inspect
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from sfumato import cluster, synopsis
+from sfumato.cluster import PrivateClusterer
+
+
+def all_estimators():
+    """Every concrete estimator that `sfumato.cluster` exports."""
+    exported = [getattr(cluster, name) for name in cluster.__all__]
+    return [
+        cls
+        for cls in exported
+        if inspect.isclass(cls) and issubclass(cls, PrivateClusterer) and not inspect.isabstract(cls)
+    ]
+
+
+def pytest_generate_tests(metafunc):
+    if "estimator_class" in metafunc.fixturenames:
+        metafunc.parametrize("estimator_class", all_estimators(), ids=lambda cls: cls.__name__)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread_each():
+    """Tables are tiny here: threads that wait for each other on a busy machine cost more than they bring."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+@pytest.fixture
+def rows():
+    """Three blobs in [-1, 1]^2."""
+    rng = np.random.default_rng(0)
+    centers = np.array([[-0.6, -0.6], [0.6, -0.5], [0.0, 0.7]])
+    return np.clip(centers[rng.integers(3, size=300)] + rng.normal(scale=0.08, size=(300, 2)), -1, 1)
+
+
+@pytest.fixture
+def make(estimator_class):
+    """Make an estimator of the class under test, quick and with public bounds unless told otherwise."""
+
+    def build(**parameters):
+        quick = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25}
+        known = inspect.signature(estimator_class).parameters
+        return estimator_class(**{**{k: v for k, v in quick.items() if k in known}, **parameters})
+
+    return build
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Denoise grids by projection, not by sampling, which is the slow part of a fit and costs no budget."""
+    monkeypatch.setattr(synopsis, "affordable_sweeps", lambda *_: 0, raising=False)

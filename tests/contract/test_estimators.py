@@ -1,0 +1,327 @@
+"""What every estimator must satisfy: scikit-learn's contract, and ours about what leaves the object."""
+
+import copy
+import inspect
+import json
+import pickle
+import struct
+from dataclasses import dataclass
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sfumato import Budget, Ledger, Release, cluster, mechanisms
+from sfumato.cluster import PrivateClusterer, base
+from sfumato.curator import Curator
+from sfumato.errors import DataError, ParameterError
+from sfumato.mechanisms import Entropy
+
+SECRET = 0.12345678901234567  # a value that no computation on a coarse grid can produce by chance
+SEED = 918273645
+EXPECTED_FAILURES = {
+    "check_estimators_empty_data_messages": "no rows are a neighbour of one row, and must work",
+}
+KINDS = [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.5}]
+
+
+def estimators():
+    found = [getattr(cluster, name) for name in cluster.__all__]
+    concrete = [c for c in found if inspect.isclass(c) and issubclass(c, PrivateClusterer)]
+    return [c for c in concrete if not inspect.isabstract(c)]
+
+
+def with_public_bounds(cls):
+    known = inspect.signature(cls).parameters
+    wanted = {"n_clusters": 3, "bounds": (-3, 3), "epsilon": 10, "max_cells": 1024}
+    return cls(**{name: value for name, value in wanted.items() if name in known})
+
+
+@pytest.mark.usefixtures("quick")
+@parametrize_with_checks(
+    [with_public_bounds(cls) for cls in estimators()],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    xfail_strict=True,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_there_are_estimators():
+    assert "GridKMeans" in [cls.__name__ for cls in estimators()]
+
+
+def sections(doc):
+    lines = inspect.cleandoc(doc).splitlines()
+    return {lines[i] for i in range(len(lines) - 1) if lines[i] and lines[i + 1] == "-" * len(lines[i])}
+
+
+def test_estimators_state_their_privacy(estimator_class):
+    wanted = {"Parameters", "Attributes", "Privacy", "References", "Examples"}
+    assert wanted <= sections(estimator_class.__doc__)
+    assert "docs/proofs/" in estimator_class.__doc__
+
+
+def test_mechanisms_state_their_privacy():
+    public = [getattr(mechanisms, name) for name in mechanisms.__all__]
+    assert all("Privacy" in sections(mechanism.__doc__) for mechanism in public)
+
+
+@pytest.mark.parametrize("cls", [PrivateClusterer, Curator, Release, Ledger])
+def test_the_path_of_a_release_states_its_privacy(cls):
+    assert "Privacy" in sections(cls.__doc__)
+
+
+def test_constructor_only_stores(estimator_class):
+    junk = {name: object() for name in inspect.signature(estimator_class).parameters}
+    stored = estimator_class(**junk).get_params(deep=False)
+    assert all(stored[name] is value for name, value in junk.items())
+
+
+def test_shared_parameters(estimator_class):
+    defaults = {n: p.default for n, p in inspect.signature(estimator_class).parameters.items()}
+    shared = {"epsilon": 1.0, "delta": 0.0, "rho": None, "bounds": None, "unit": None, "max_rows_per_unit": 1}
+    shared |= {"ledger": None, "random_state": None}
+    assert shared.items() <= defaults.items()
+
+
+@pytest.mark.usefixtures("quick")
+class TestFitted:
+    @pytest.fixture
+    def table(self, rows):
+        rows[0] = SECRET
+        return rows
+
+    @pytest.fixture(params=KINDS, ids=["pure", "approximate", "zcdp"])
+    def model(self, request, make, table):
+        return make(**request.param, random_state=SEED).fit(table)
+
+    @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+    def test_pickles_predict_and_hold_no_rows(self, model, table, protocol):
+        dumped = pickle.dumps(model, protocol)
+        assert_free_of_rows(dumped, table)
+        again = pickle.loads(dumped)
+        assert (again.predict(table) == model.predict(table)).all()
+        assert again.privacy_ == model.privacy_
+        assert not hasattr(again, "labels_")
+
+    def test_copies_predict_and_hold_no_rows(self, model, table):
+        again = copy.deepcopy(model)
+        assert (again.predict(table) == model.labels_).all()
+        assert "_rows" not in vars(again)
+        with pytest.raises(AttributeError, match="kept only by the object that was fitted"):
+            _ = again.labels_
+        assert "_rows" not in vars(copy.copy(model))
+
+    def test_joblib(self, model, table, tmp_path):
+        joblib.dump(model, tmp_path / "model")
+        assert_free_of_rows((tmp_path / "model").read_bytes(), table)
+        assert (joblib.load(tmp_path / "model").predict(table) == model.predict(table)).all()
+
+    def test_clone_is_unfitted_with_the_same_parameters(self, model):
+        again = clone(model)
+        assert not hasattr(again, "release_")
+        assert not hasattr(again, "privacy_")
+        assert repr(again) == repr(model)
+
+    def test_the_release_holds_neither_rows_nor_labels_nor_seed(self, model, table, tmp_path):
+        text = model.release_.save(tmp_path / "release.json").read_text()
+        assert_free_of_rows(text.encode(), table)
+        content = json.loads(text)
+        assert str(SEED) not in text
+        assert "label" not in text
+        assert "random_state" not in text
+        assert "ledger" not in text
+        assert content["privacy"]["seeded"] is True
+        assert longest_list(content) < len(table)
+
+    def test_labels_are_computed_on_demand(self, model, table, monkeypatch):
+        assert "labels_" not in vars(model)
+        assert "labels_" not in model.__getstate__()
+        calls = []
+        predict = type(model.release_.model).predict
+        monkeypatch.setattr(
+            type(model.release_.model), "predict", lambda m, rows: calls.append(len(rows)) or predict(m, rows)
+        )
+        assert calls == []
+        assert (model.labels_ == model.predict(table)).all()
+        assert calls == [len(table)] * 2
+
+    def test_the_rows_are_kept_by_reference(self, model, table):
+        assert model._rows is table
+
+    def test_fitted_attributes(self, model, table):
+        assert model.n_features_in_ == 2
+        assert model.release_.privacy is model.privacy_
+        assert isinstance(model.release_, Release)
+        assert model.predict(table).dtype == np.int64
+        assert "seeded: do not publish" in str(model.privacy_)
+
+    def test_the_same_seed_gives_the_same_release(self, model, table):
+        again = clone(model).fit(table)
+        assert encoded_model(again) == encoded_model(model)
+        assert encoded_model(clone(model).set_params(random_state=1).fit(table)) != encoded_model(model)
+
+
+def assert_free_of_rows(dumped, table):
+    for value in (SECRET, *table[1]):
+        value = float(value)
+        for spelled in (struct.pack("<d", value), struct.pack(">d", value), repr(value).encode()):
+            assert spelled not in dumped
+
+
+def longest_list(content):
+    """Length of the longest list in a release: labels would be as long as the table."""
+    if isinstance(content, dict):
+        return max(map(longest_list, content.values()), default=0)
+    if isinstance(content, list):
+        return max(len(content), *map(longest_list, content), 0)
+    return 0
+
+
+def encoded_model(model):
+    return json.dumps(model.release_.to_dict()["model"])
+
+
+@pytest.mark.usefixtures("quick")
+class TestTables:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_no_row_and_one_row(self, make, kind, n):
+        model = make(**kind).fit(np.full((n, 2), 0.5))
+        assert model.labels_.shape == (n,)
+        assert np.isfinite(model.cluster_centers_).all()
+        assert model.predict(np.empty((0, 2))).shape == (0,)
+
+    def test_all_rows_equal(self, make):
+        model = make(epsilon=5).fit(np.full((500, 2), 0.25))
+        assert np.isfinite(model.cluster_centers_).all()
+        assert len(set(model.labels_)) == 1
+
+    def test_without_a_seed_two_fits_differ(self, make, rows):
+        assert encoded_model(make().fit(rows)) != encoded_model(make().fit(rows))
+        assert "seeded" not in str(make().fit(rows).privacy_)
+
+    def test_centres_and_sizes(self, make, rows):
+        for kind in KINDS:
+            model = make(**kind).fit(rows)
+            assert model.cluster_centers_.shape == (model.n_clusters_, 2)
+            assert model.cluster_sizes_.shape == (model.n_clusters_,)
+            assert (np.abs(model.cluster_centers_) <= 1).all()
+            assert (model.cluster_sizes_ >= 0).all()
+            assert np.isfinite(model.cluster_sizes_).all()
+
+    def test_outliers_are_clipped(self, make, rows):
+        far = np.concatenate([rows, [[1e300, -1e300], [np.finfo(float).max, 5e-324]]])
+        assert (np.abs(make(random_state=0).fit(far).cluster_centers_) <= 1).all()
+
+    def test_fit_again_forgets(self, make, rows):
+        model = make(random_state=0).fit(rows)
+        model.fit(rows[:, :1])
+        assert model.n_features_in_ == 1
+        assert model.labels_.shape == (len(rows),)
+        assert model.cluster_centers_.shape[1] == 1
+
+    def test_a_failed_first_fit_is_not_fitted(self, make, rows):
+        model = make(epsilon=-1)
+        with pytest.raises(ParameterError):
+            model.fit(rows)
+        with pytest.raises(Exception, match="not fitted"):
+            model.predict(rows)
+        assert not hasattr(model, "labels_")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_costs_what_it_says_and_spends_nothing(make, kind, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(**kind))
+    model = make(**kind, ledger=ledger)
+    plan = model.plan(n_features=2)
+    assert "total" in str(plan)
+    assert plan.cost() <= Budget(**kind)
+    assert not ledger.spent()
+    assert model.plan(2).steps == plan.steps
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_ledger_is_charged_the_plan_before_the_first_row(make, rows, tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1))
+    seen = []
+
+    def crash(*arguments):
+        seen.append(ledger.spent())
+        raise RuntimeError("power cut")
+
+    model = make(epsilon=0.25, ledger=ledger)
+    model.fit(rows)
+    monkeypatch.setattr(base, "open_curator", crash)
+    with pytest.raises(RuntimeError, match="power cut"):
+        make(epsilon=0.5, ledger=ledger).fit(rows)
+    assert seen == [Budget(0.75)]
+    released, failed = ledger.history()
+    assert (released.outcome, failed.outcome) == ("released", "failed")
+    assert released.plan == str(model.plan(2))
+    assert released.method == type(model).__name__
+    assert released.seeded is False
+
+
+@pytest.mark.usefixtures("quick")
+def test_copies_draw_on_the_same_ledger(make, rows, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1))
+    model = make(epsilon=0.25, ledger=ledger).fit(rows)
+    for again in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        again.fit(rows)
+    assert ledger.spent() == Budget(1)
+
+
+@dataclass(frozen=True)
+class Public:
+    """An engine that forgets its rows and answers with public numbers."""
+
+    n_features: int
+    log: list
+
+    def fold(self, aggregate):
+        state = aggregate.zero()
+        state += np.arange(state.size).reshape(state.shape) % 7
+        self.log.append((aggregate, state.shape))
+        return state
+
+
+NEIGHBOURS = {
+    "no row, one row": (np.empty((0, 2)), np.zeros((1, 2))),
+    "one row, two rows": (np.zeros((1, 2)), np.array([[0.0, 0.0], [1e300, -1e300]])),
+    "all equal, one outside": (np.full((40, 2), 0.5), np.concatenate([np.full((40, 2), 0.5), [[-7.0, 9.0]]])),
+}
+
+
+@pytest.mark.parametrize("pair", NEIGHBOURS.values(), ids=NEIGHBOURS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("quick")
+def test_rows_reach_the_result_through_the_curator_only(make, pair, kind, monkeypatch):
+    """Equal answers of the curator must give equal results: no branch on rows, no shape, no error, no log."""
+    results = []
+    for table in pair:
+        log = []
+        monkeypatch.setattr(
+            base,
+            "open_curator",
+            lambda rows, domain, plan, seed, log=log: Curator(Public(2, log), domain, plan, Entropy(seed)),
+        )
+        model = make(**kind, random_state=3).fit(table)
+        published = {k: v for k, v in model.release_.to_dict().items() if k != "created"}
+        kept = set(vars(model))
+        results.append((log, published, kept))
+    assert results[0] == results[1]
+    assert results[0][0], "nothing was asked"
+
+
+@pytest.mark.usefixtures("quick")
+def test_predict_refuses_other_columns_without_echoing(make, rows):
+    model = make(random_state=0).fit(rows)
+    with pytest.raises(DataError, match="X has 3 features, but"):
+        model.predict(np.full((4, 3), SECRET))
+    with pytest.raises(DataError) as error:
+        model.predict(np.full(3, SECRET))
+    assert "0.123" not in str(error.value)

@@ -1,0 +1,208 @@
+"""What a fit records adds up to what it promised, by an accountant that shares no code with the library.
+
+The records say which noise ran on which sensitivity. From them this file computes the spend anew: exact sums
+for pure and zCDP budgets, and for (epsilon, delta) the hockey-stick divergence of the exact discrete laws.
+"""
+
+import inspect
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from sfumato.aggregates import Sensitivity
+from sfumato.budget import Record
+from sfumato.synopsis import GridSynopsis
+
+PURE = ["0.01", "0.1", "1", "10"]
+RHO = ["0.001", "0.03", "1"]
+APPROXIMATE = [("0.01", "1e-9"), ("0.01", "1e-4"), ("0.1", "1e-6"), ("0.1", "1e-2")]
+APPROXIMATE += [("1", "1e-9"), ("1", "1e-5"), ("1", "1e-2"), ("10", "1e-9"), ("10", "1e-2")]
+WORLDS = [(d, k) for d in (1, 2, 3) for k in (1, 2, 8, 64)]
+
+
+def size(record):
+    """Sensitivity over scale, exact: the pure cost of Laplace noise and of selections."""
+    sensitivity = (
+        record.sensitivity.l1 if record.mechanism == "discrete Laplace" else record.sensitivity.spread
+    )
+    return Fraction(sensitivity) / record.scale
+
+
+def pure_sum(records):
+    if any(record.mechanism == "discrete Gaussian" for record in records):
+        return math.inf
+    return sum(map(size, records))
+
+
+def rho_of(record):
+    if record.mechanism == "discrete Gaussian":
+        return Fraction(record.sensitivity.l2_squared) / (2 * record.scale**2)
+    return size(record) ** 2 / (8 if record.mechanism == "exponential" else 2)
+
+
+def law(record):
+    """Privacy losses ln p(x)/q(x) and their probabilities under p, for the worst pair of neighbours.
+
+    The noise is symmetric, so adding and removing a unit give the same losses. Anything pure but the
+    noise on a single entry is dominated by randomised response.
+    """
+    shift, scale = record.sensitivity.l1, float(record.scale)
+    scalar = record.sensitivity.coordinates == 1
+    if record.mechanism == "discrete Gaussian":
+        assert scalar, "a vector of discrete Gaussians has no such law: use renyi_epsilon"
+        x = np.arange(-math.ceil(40 * scale) - shift, math.ceil(40 * scale) + shift + 1, dtype=np.float64)
+        weights = np.exp(-(x**2) / (2 * scale**2))
+        return (shift**2 - 2 * shift * x) / (2 * scale**2), weights / weights.sum()
+    if record.mechanism == "discrete Laplace" and scalar:
+        x = np.arange(
+            0, shift + 1, dtype=np.float64
+        )  # all x <= 0 have the first loss, all x >= shift the last
+        weights = np.exp(-x / scale)
+        weights[[0, -1]] /= -math.expm1(-1 / scale)
+        return (shift - 2 * x) / scale, weights / weights.sum()
+    epsilon = float(size(record))
+    likely = 1 / (1 + math.exp(-epsilon))
+    return np.array([epsilon, -epsilon]), np.array([likely, 1 - likely])
+
+
+def tail(losses, probabilities, epsilons):
+    """Hockey-stick divergence of one law: sum of p (1 - exp(epsilon - loss)) over losses above epsilon."""
+    order = np.argsort(-losses)
+    losses, p = losses[order], probabilities[order]
+    above_p = np.concatenate([[0.0], np.cumsum(p)])
+    above_q = np.concatenate([[0.0], np.cumsum(p * np.exp(-np.maximum(losses, -700)))])
+    k = np.searchsorted(-losses, -np.asarray(epsilons), side="left")
+    return np.where(k == 0, 0.0, above_p[k] - np.exp(np.clip(epsilons, -700, 700)) * above_q[k])
+
+
+def exact_delta(records, epsilon):
+    """Delta at which the records together satisfy `epsilon`: exact sums over all pairs of outcomes."""
+    laws = sorted(map(law, records), key=lambda one: len(one[0]))
+    losses, probabilities = np.zeros(1), np.ones(1)
+    for next_losses, next_probabilities in laws[:-1]:
+        losses = np.add.outer(losses, next_losses).ravel()
+        probabilities = np.multiply.outer(probabilities, next_probabilities).ravel()
+        assert len(losses) < 5_000_000, "too many outcomes: give this accountant a grid of losses"
+    return float(probabilities @ tail(*laws[-1], epsilon - losses))
+
+
+def renyi_epsilon(records, delta):
+    """Bound by Rényi orders, for vectors of Gaussians (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    order = np.geomspace(1.0001, 1e9, 20_000)
+    divergence = sum(order * float(rho_of(record)) for record in records)
+    return float((divergence + np.log1p(-1 / order) - np.log(delta * order) / (order - 1)).min())
+
+
+def check_spend(records, *, epsilon=None, delta=None, rho=None):
+    """The records cost what was promised: not more, and hardly less."""
+    assert records
+    if rho is not None:
+        total = sum(map(rho_of, records))
+        assert Fraction(rho) * (1 - Fraction(1, 10**8)) <= total <= Fraction(rho)
+        return
+    total = pure_sum(records)
+    if delta is None:
+        assert Fraction(epsilon) * (1 - Fraction(1, 10**8)) <= total <= Fraction(epsilon)
+        return
+    target, delta = float(epsilon), float(delta)
+    vectors = [r for r in records if r.mechanism == "discrete Gaussian" and r.sensitivity.coordinates > 1]
+    if vectors:
+        assert 0.98 * target < renyi_epsilon(records, delta) <= target * (1 + 1e-6)
+        return
+    assert exact_delta(records, target) <= delta * (1 + 1e-6)
+    nothing_to_gain = 1 - Fraction(1, 10**6) <= total / Fraction(epsilon) <= 1
+    assert exact_delta(records, 0.98 * target) > delta or nothing_to_gain
+
+
+@pytest.fixture(autouse=True)
+def no_post_processing(monkeypatch):
+    """Centres from a noisy grid cost time and no budget: take the first cells."""
+
+    def first_cells(self, n_clusters):
+        return np.resize(self.grid.centers(), (n_clusters, len(self.grid.shape))), np.ones(n_clusters)
+
+    monkeypatch.setattr(GridSynopsis, "cluster", first_cells)
+
+
+@pytest.fixture(params=[False, True], ids=["private-n", "public-n"])
+def fits(request, estimator_class):
+    """Fit the estimator in all worlds; yield what was promised of each."""
+    known = inspect.signature(estimator_class).parameters
+    if request.param and "n_public" not in known:
+        pytest.skip("has no n_public")
+
+    def run(**budget):
+        for d, k in WORLDS:
+            parameters = {"n_clusters": k, "max_cells": 1000, "bounds": (-1, 1), **budget}
+            if request.param:
+                parameters["n_public"] = 60
+            model = estimator_class(**{name: value for name, value in parameters.items() if name in known})
+            yield model.fit(np.random.default_rng(d).uniform(-1, 1, size=(60, d)))
+
+    return run
+
+
+@pytest.mark.parametrize("epsilon", PURE)
+def test_pure(fits, epsilon):
+    for model in fits(epsilon=epsilon):
+        check_spend(model.privacy_.steps, epsilon=epsilon)
+        assert model.privacy_.spent <= model.privacy_.budget
+        assert model.privacy_.epsilon == pytest.approx(float(epsilon), rel=1e-8)
+
+
+@pytest.mark.parametrize("rho", RHO)
+def test_zcdp(fits, rho):
+    for model in fits(rho=rho):
+        check_spend(model.privacy_.steps, rho=rho)
+        assert model.privacy_.spent <= model.privacy_.budget
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), APPROXIMATE)
+def test_approximate(fits, epsilon, delta):
+    checked = set()
+    for model in fits(epsilon=epsilon, delta=delta):
+        steps = model.privacy_.steps
+        if steps not in checked:
+            check_spend(steps, epsilon=epsilon, delta=delta)
+            assert model.privacy_.spent <= model.privacy_.budget
+        checked.add(steps)
+    assert checked
+
+
+def test_the_accountant_itself():
+    """Known answers: one Laplace is randomised response, and a wide Gaussian is a continuous one."""
+    laplace = Record("a", "discrete Laplace", Sensitivity(), Fraction(2))
+    response = math.exp(0.5) / (1 + math.exp(0.5))
+    assert exact_delta([laplace], 0.1) == pytest.approx(response - math.exp(0.1) * (1 - response))
+    assert exact_delta([laplace], 0.5) == pytest.approx(0, abs=1e-15)
+    both = exact_delta([laplace, laplace], 0.3)
+    assert both == pytest.approx(response**2 - math.exp(0.3) * (1 - response) ** 2)
+    wide = Record("b", "discrete Gaussian", Sensitivity(l1=100, l2_squared=10_000), Fraction(100))
+    exact = norm.cdf(0.5 - 0.7) - math.exp(0.7) * norm.cdf(-0.5 - 0.7)
+    assert exact_delta([wide], 0.7) == pytest.approx(exact, rel=1e-3)
+    three = Record("c", "discrete Laplace", Sensitivity(l1=3, l2_squared=9, spread=3), Fraction(3))
+    x = np.arange(-400, 404)
+    p, q = np.exp(-np.abs(x) / 3), np.exp(-np.abs(x - 3) / 3)
+    brute = np.maximum(p - math.exp(0.2) * q, 0).sum() / p.sum()
+    assert exact_delta([three], 0.2) == pytest.approx(brute)
+
+
+def overspent(records, factor):
+    return [*records[:-1], replace(records[-1], scale=records[-1].scale * Fraction(factor))]
+
+
+@pytest.mark.parametrize("factor", ["1/2", "95/100", "105/100", "2"])
+@pytest.mark.parametrize(
+    "budget",
+    [{"epsilon": "1"}, {"epsilon": "1", "delta": "1e-5"}, {"rho": "1"}, {"epsilon": "0.1", "delta": "1e-2"}],
+)
+def test_a_wrong_scale_would_be_seen(estimator_class, budget, factor):
+    rows = np.zeros((10, 2))
+    steps = estimator_class(bounds=(-1, 1), **budget).fit(rows).privacy_.steps
+    check_spend(steps, **budget)
+    with pytest.raises(AssertionError):
+        check_spend(overspent(steps, factor), **budget)
