@@ -3,6 +3,7 @@
 import json
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 from diffprivlib.models import KMeans
@@ -23,8 +24,7 @@ def main(tables_path: str, out_path: str) -> None:
             centers = KMeans(k, epsilon=epsilon, bounds=bounds, random_state=seed).fit(X).cluster_centers_
             squares = ((X[:, None, :] - centers[None]) ** 2).sum(axis=2)
             costs[f"{name}-{epsilon:g}"] = float(squares.min(axis=1).sum())
-    with open(out_path, "w") as file:
-        json.dump(costs, file)
+    Path(out_path).write_text(json.dumps(costs))
 
 
 if __name__ == "__main__":

@@ -93,11 +93,21 @@ def peer_tables(seeds: range) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def summarise(
-    configuration: tuple[int, int, int], epsilon: float, runs: list[dict[str, float]], peer: dict[str, float], seeds: range
+    configuration: tuple[int, int, int],
+    epsilon: float,
+    runs: list[dict[str, float]],
+    peer: dict[str, float],
+    seeds: range,
 ) -> dict[str, Any]:
     k, n, d = configuration
     base = np.array([run["non-private"] for run in runs])
-    cell: dict[str, Any] = {"k": k, "n": n, "d": d, "epsilon": epsilon, "paper": paper_ratio(k, n, d, epsilon)}
+    cell: dict[str, Any] = {
+        "k": k,
+        "n": n,
+        "d": d,
+        "epsilon": epsilon,
+        "paper": paper_ratio(k, n, d, epsilon),
+    }
     methods = [f"{kind} {rule}" for kind in ("plain", "sfumato") for rule in ("rugnik", "eugkm")]
     for method in [*methods, "sfumato n_public"]:
         costs = np.array([run[f"{method}-{epsilon:g}"] for run in runs])

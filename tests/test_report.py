@@ -78,7 +78,7 @@ def release(d=2, *, columns=(), has_grid=True, privacy=None):
     noise = {"noise_std": 2.0, "laplace": True, "rows_std": 5.0}
     synopsis = GridSynopsis(grid, counts, noisy_rows=float(counts.sum()), **noise) if has_grid else None
     model = CentreModel(np.full((1, d), 2.0) * [[1], [4]], np.array([2500.0, 9500.0]), synopsis)
-    parameters = {"n_clusters": 2, "rule": "rugnik", "n_public": None, "epsilon": 1.0}
+    parameters = {"n_clusters": 2, "rule": "rugnik", "n_public": None}
     return Release("GridKMeans", parameters, domain, columns, model, privacy or statement())
 
 
@@ -208,9 +208,9 @@ def test_steps_are_listed_with_their_repeats():
     assert "splits 7 permute-and-flip 2 (spread) 14 — epsilon=1" in text
 
 
-def test_unused_budget_parameters_are_left_out():
+def test_parameters_and_budget_are_listed():
     text = page(privacy=statement(Budget(rho=0.5))).text
-    assert "epsilon 1.0" not in text
+    assert "budget rho=0.5" in text
     assert "n_public not set" in text
 
 

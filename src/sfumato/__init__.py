@@ -1,6 +1,6 @@
 """Differentially private clustering: publish the shapes in sensitive data, and nobody in them."""
 
-from importlib.metadata import version
+from importlib.metadata import version as _version
 
 from sfumato import datasets, metrics
 from sfumato.budget import Budget, Ledger
@@ -8,7 +8,7 @@ from sfumato.cluster import GridKMeans, grid_size
 from sfumato.domain import Ball
 from sfumato.release import Release
 
-__version__ = version("sfumato")
+__version__ = _version("sfumato")
 
 __all__ = [
     "Ball",

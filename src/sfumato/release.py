@@ -95,21 +95,12 @@ class Release:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file under a temporary name, then rename it: no half-written file can be seen."""
-        content = self.to_dict()
-        content["sha256"] = _checksum(content)
-        target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=1, allow_nan=False)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink()
-            raise
-        return target
+        content = self.to_dict() | {"sha256": self.checksum()}
+        return write_whole(path, json.dumps(content, indent=1, allow_nan=False))
+
+    def checksum(self) -> str:
+        """SHA-256 of the contents, as the file states it."""
+        return _checksum(self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
@@ -157,6 +148,23 @@ def _numbers(X: ArrayLike) -> FloatArray:
             return rows.astype(np.float64, copy=False)
     # Raised out here, so that no traceback holds NumPy's message, which quotes the value.
     raise DataError("`X` must be a table of numbers: drop or encode the other columns")
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a file under a temporary name, then rename it: nobody ever sees a part of it."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        return temporary.replace(target)
+    except BaseException:
+        temporary.unlink()
+        raise
 
 
 def _checksum(content: dict[str, Any]) -> str:

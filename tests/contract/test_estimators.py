@@ -149,8 +149,10 @@ class TestFitted:
         assert (model.labels_ == model.predict(table)).all()
         assert calls == [len(table)] * 2
 
-    def test_the_rows_are_kept_by_reference(self, model, table):
+    def test_nothing_that_is_kept_has_an_entry_per_row_but_the_rows_themselves(self, model, table):
         assert model._rows is table
+        as_long = {name for name, value in vars(model).items() if np.shape(value)[:1] == (len(table),)}
+        assert as_long == {"_rows"}
 
     def test_fitted_attributes(self, model, table):
         assert model.n_features_in_ == 2

@@ -25,9 +25,10 @@ Mechanism = Literal["discrete Laplace", "discrete Gaussian", "exponential", "per
 
 # The best order is near 1 + sqrt(log(1/delta)/rho): small budgets need large orders.
 RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**60, 1200)])
-# dp_accounting tabulates a discrete Gaussian point by point up to a tail of 1e-30. The tail is nothing next
-# to such a delta, and wider laws would fill the memory: there, Rényi orders alone decide.
-SMALLEST_PLD_DELTA = 1e-20
+# Tables of losses are sums and convolutions of floats: an allowance for their rounding comes off delta. They
+# list a discrete Gaussian point by point: wide ones would fill the memory. Beyond, Rényi orders alone decide.
+PLD_ROUNDING = 1e-14
+SMALLEST_PLD_DELTA = 1e-13
 WIDEST_PLD_SIGMA = 2**14
 
 
@@ -74,6 +75,16 @@ class Record:
         if self.epsilon is None:
             return self.sensitivity.l2_squared / (2 * self.scale**2)
         return self.epsilon**2 / (8 if self.mechanism == "exponential" else 2)
+
+    def sensitivity_in_words(self) -> str:
+        """The sensitivity that the mechanism covers, such as "1 (L1)"."""
+        match self.mechanism:
+            case "discrete Laplace":
+                return f"{self.sensitivity.l1} (L1)"
+            case "discrete Gaussian":
+                return f"{math.sqrt(self.sensitivity.l2_squared):.6g} (L2)"
+            case "exponential" | "permute-and-flip":
+                return f"{self.sensitivity.spread} (spread)"
 
     @property
     def noise_std(self) -> float:
@@ -137,7 +148,7 @@ def _pld_epsilon(records: Sequence[Record], delta: float, precision: float) -> f
     repeats = Counter(replace(record, step="") for record in records)
     parts = [_loss_distribution(r, precision * max(size, 1e-6)).self_compose(n) for r, n in repeats.items()]
     composed = reduce(lambda a, b: a.compose(b), parts)
-    return float(composed.get_epsilon_for_delta(delta))
+    return float(composed.get_epsilon_for_delta(delta - PLD_ROUNDING))
 
 
 def _loss_distribution(record: Record, interval: float) -> privacy_loss_distribution.PrivacyLossDistribution:

@@ -39,8 +39,8 @@ def calibrate(plan: Plan, budget: Budget, max_rows: int = 1) -> PricedPlan:
     --------
     >>> print(calibrate(Plan(Step("rows", share=0.05), Step("grid", share=0.95)), Budget(1)))
     step   times  mechanism         sensitivity  noise scale  cost
-    rows   1      discrete Laplace  L1 1         20           epsilon 0.05
-    grid   1      discrete Laplace  L1 1         1.05263      epsilon 0.95
+    rows   1      discrete Laplace  1 (L1)       20           epsilon 0.05
+    grid   1      discrete Laplace  1 (L1)       1.05263      epsilon 0.95
     total                                                     epsilon=1
     """
     if budget.kind == "pure":

@@ -150,11 +150,7 @@ class PricedPlan:
         table: list[tuple[str, ...]] = []
         for priced in self.steps:
             record = self.nominal(priced)
-            size = record.sensitivity.spread if priced.step.selection else record.sensitivity.l1
-            if record.mechanism == "discrete Gaussian":
-                sensitivity = f"L2 {float(record.sensitivity.l2_squared) ** 0.5:.6g}"
-            else:
-                sensitivity = f"{'spread' if priced.step.selection else 'L1'} {size}"
+            sensitivity = record.sensitivity_in_words()
             unit = "rho" if record.mechanism == "discrete Gaussian" else "epsilon"
             cost = f"{unit} {float(priced.cost * priced.step.repeats):.6g}"
             times, scale = str(priced.step.repeats), f"{float(record.scale):.6g}"

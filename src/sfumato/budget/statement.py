@@ -65,7 +65,7 @@ class PrivacyStatement:
     def __str__(self) -> str:
         lines = [f"Differential privacy with {self.spent}, protecting {self.unit}.", self._in_words()]
         lines += [
-            f"  {r.step}: {r.mechanism}, scale {float(r.scale):.6g} on sensitivity {_size(r)}"
+            f"  {r.step}: {r.mechanism}, scale {float(r.scale):.6g} on sensitivity {r.sensitivity_in_words()}"
             for r in self.steps
         ]
         if self.seeded:
@@ -113,10 +113,3 @@ class PrivacyStatement:
 def _rounded_up(value: float) -> str:
     """Three digits, never below `value`: it stands after "at most"."""
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)):.3g}"
-
-
-def _size(record: Record) -> str:
-    if record.mechanism == "discrete Gaussian":
-        return f"{math.sqrt(record.sensitivity.l2_squared):.6g} (L2)"
-    selection = record.mechanism != "discrete Laplace"
-    return f"{record.sensitivity.spread} (spread)" if selection else f"{record.sensitivity.l1} (L1)"

@@ -20,8 +20,8 @@ Rule = Literal["rugnik", "eugkm"]
 ROWS_SHARE = Fraction(1, 20)  # the rule needs only the order of the number of rows
 
 # The rules assume that each noisy cell is taken as it is. Cells are denoised together, which is worth at
-# least twice the budget, so the rule is asked for the grid of twice the budget (measured: docs/grid.md).
-DENOISING_GAIN = 2
+# least three times the budget, so the rule is asked for the grid of that budget (measured: docs/grid.md).
+DENOISING_GAIN = 3
 
 _LARGEST = 1e100  # far beyond any budget or table; powers of it stay within floats
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from sfumato.budget.statement import SEEDED_WARNING
-from sfumato.release import Release
+from sfumato.release import Release, write_whole
 from sfumato.report.account import public_facts, steps, verification
 from sfumato.report.findings import clusters, rows_in_words
 from sfumato.report.guarantee import Guarantee, in_words
@@ -43,17 +42,7 @@ def write(release: Release, path: str | os.PathLike[str]) -> Path:
     >>> from sfumato import Release, report
     >>> report.write(Release.load("release.json"), "report.html")  # doctest: +SKIP
     """
-    content, target = render(release), Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        temporary.chmod(0o644)
-        return temporary.replace(target)
-    except BaseException:
-        temporary.unlink()
-        raise
+    return write_whole(path, render(release))
 
 
 def render(release: Release) -> str:

@@ -7,10 +7,9 @@ from functools import partial
 
 from sfumato import plot
 from sfumato.budget import Record
-from sfumato.release import FORMAT, FORMAT_VERSION, Release, _checksum
+from sfumato.release import FORMAT, FORMAT_VERSION, Release
 from sfumato.report.markup import figure, paragraph, table
 
-_BUDGET_PARAMETERS = ("epsilon", "delta", "rho")  # some are defaults that were not used
 _SELECTIONS = ("exponential", "permute-and-flip")
 
 
@@ -35,8 +34,7 @@ def steps(release: Release) -> str:
 
 def public_facts(release: Release) -> str:
     """Return the section on parameters and bounds, as HTML."""
-    chosen = {name: value for name, value in release.parameters.items() if name not in _BUDGET_PARAMETERS}
-    rows = [(name, "not set" if value is None else str(value)) for name, value in chosen.items()]
+    rows = [(name, "not set" if value is None else str(value)) for name, value in release.parameters.items()]
     rows.append(("budget", str(release.privacy.budget)))
     return "".join(
         [
@@ -57,7 +55,7 @@ def verification(release: Release) -> str:
         ("library", f"sfumato {release.library}"),
         ("file format", f"{FORMAT}, version {FORMAT_VERSION}"),
         ("created", release.created),
-        ("SHA-256", _checksum(release.to_dict())),
+        ("SHA-256", release.checksum()),
     ]
     return "".join(
         [
@@ -77,16 +75,10 @@ def verification(release: Release) -> str:
 
 def _row(record: Record, times: int) -> tuple[str, str, str, str, str]:
     is_gaussian, is_selection = record.epsilon is None, record.mechanism in _SELECTIONS
-    if is_gaussian:
-        sensitivity = f"{float(record.sensitivity.l2_squared) ** 0.5:.6g} (L2)"
-    elif is_selection:
-        sensitivity = f"{record.sensitivity.spread} (spread)"
-    else:
-        sensitivity = f"{record.sensitivity.l1} (L1)"
     std = "—" if is_selection else f"{record.noise_std:.4g}"
     amount = record.rho if record.epsilon is None else record.epsilon
     cost = f"{'rho' if is_gaussian else 'epsilon'}={float(amount * times):.4g}"
-    return record.mechanism, sensitivity, f"{float(record.scale):.6g}", std, cost
+    return record.mechanism, record.sensitivity_in_words(), f"{float(record.scale):.6g}", std, cost
 
 
 def _about_steps(release: Release) -> str:

@@ -1,0 +1,91 @@
+"""The statement is computed from what ran, and reads as a guarantee."""
+
+import json
+import math
+import pickle
+from fractions import Fraction
+
+import pytest
+
+from sfumato.aggregates import Sensitivity
+from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.domain import Unit
+
+LAPLACE = Record("rows", "discrete Laplace", Sensitivity(), Fraction(4))
+GAUSSIAN = Record("sums", "discrete Gaussian", Sensitivity(5, 9, 3, 2), Fraction(10))
+CHOICE = Record("splits", "exponential", Sensitivity(1, 1, 2, 1), Fraction(8))
+
+
+def statement(*steps, budget, unit=None, seeded=False):
+    return PrivacyStatement(budget, unit or Unit(), steps, seeded)
+
+
+PURE = statement(LAPLACE, CHOICE, budget=Budget("1/2"))
+ZCDP = statement(LAPLACE, GAUSSIAN, CHOICE, budget=Budget(rho=1), unit=Unit("person", 3), seeded=True)
+APPROXIMATE = statement(LAPLACE, GAUSSIAN, budget=Budget(3, 1e-6))
+ALL = [PURE, ZCDP, APPROXIMATE]
+
+
+def test_pure_sums():
+    assert (PURE.epsilon, PURE.delta, PURE.rho) == (0.5, 0.0, None)
+    assert PURE.spent == Budget("1/2")
+
+
+def test_zcdp_sums():
+    assert ZCDP.rho == float(Fraction(1, 32) + Fraction(9, 200) + Fraction(1, 128))
+    assert (ZCDP.epsilon, ZCDP.delta) == (None, 0.0)
+    assert ZCDP.epsilon_at(1e-6) > ZCDP.epsilon_at(1e-3) > 0
+
+
+def test_it_says_what_was_spent_and_not_what_was_promised():
+    assert APPROXIMATE.epsilon < 3
+    assert APPROXIMATE.epsilon == APPROXIMATE.epsilon_at(1e-6)
+    assert statement(LAPLACE, budget=Budget(100)).epsilon == 0.25
+    assert statement(LAPLACE, budget=Budget("1/10")).epsilon == 0.25  # and an overspent one, too
+
+
+def test_a_run_that_asked_nothing():
+    for budget in (Budget(1), Budget(1, 1e-6), Budget(rho=1)):
+        nothing = statement(budget=budget)
+        assert (nothing.epsilon or 0) == (nothing.rho or 0) == 0
+        assert "protecting one row" in str(nothing)
+
+
+def test_words():
+    assert "Differential privacy with epsilon=0.5, protecting one row." in str(PURE)
+    assert "factor of at most 1.65." in str(PURE)
+    assert "rows: discrete Laplace, scale 4 on sensitivity 1 (L1)" in str(PURE)
+    assert "splits: exponential, scale 8 on sensitivity 2 (spread)" in str(PURE)
+    assert "seeded" not in str(PURE)
+    assert "except with probability 1e-06." in str(APPROXIMATE)
+    assert str(ZCDP).startswith("seeded: do not publish\n")
+    assert "one person (column 'person', at most 3 rows each)" in str(ZCDP)
+    assert "sums: discrete Gaussian, scale 10 on sensitivity 3 (L2)" in str(ZCDP)
+    assert "at delta 1e-06" in str(ZCDP)
+
+
+@pytest.mark.parametrize("scale", ["1/3", "3", "17", "999", "12345"])
+def test_odds_are_never_understated(scale):
+    words = str(statement(Record("a", "discrete Laplace", Sensitivity(), Fraction(scale)), budget=Budget(1)))
+    stated = float(words.split("at most ")[1].split(".\n")[0])
+    assert math.exp(1 / float(Fraction(scale))) <= stated <= 1.01 * math.exp(1 / float(Fraction(scale)))
+
+
+def test_no_privacy_is_not_called_some():
+    words = str(
+        statement(Record("a", "discrete Laplace", Sensitivity(), Fraction(1, 10**4)), budget=Budget(10**4))
+    )
+    assert "at most exp(10000)." in words
+
+
+@pytest.mark.parametrize("one", ALL, ids=["pure", "zcdp", "approximate"])
+def test_round_trips(one):
+    text = json.dumps(one.to_dict(), allow_nan=False)
+    assert PrivacyStatement.from_dict(json.loads(text)) == one
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert hash(one) == hash(PrivacyStatement.from_dict(json.loads(text)))
+
+
+def test_sums_in_a_file_are_not_believed():
+    forged = {**PURE.to_dict(), "spent": {"epsilon": "1/1000"}, "statement": "perfectly private"}
+    assert PrivacyStatement.from_dict(forged).epsilon == 0.5
