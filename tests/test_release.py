@@ -219,14 +219,14 @@ def test_saving_into_a_read_only_folder(model, tmp_path):
         model.release_.save(tmp_path / "release.json")
 
 
-@pytest.mark.parametrize("fault", ["dump", "fsync", "replace"])
+@pytest.mark.parametrize("fault", ["chmod", "fsync", "replace"])
 def test_a_fault_while_saving_leaves_the_old_file_and_no_other(model, path, monkeypatch, fault):
     before = path.read_bytes()
 
     def crash(*arguments, **keywords):
         raise OSError("disk full")
 
-    place = {"dump": (json, "dump"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[fault]
+    place = {"chmod": (Path, "chmod"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[fault]
     monkeypatch.setattr(*place, crash)
     with pytest.raises(OSError, match="disk full"):
         model.release_.save(path)

@@ -90,10 +90,10 @@ def test_a_table_of_the_plan():
     text = str(calibrate(PLAN, Budget(2), max_rows=3))
     lines = text.splitlines()
     assert lines[0].split() == ["step", "times", "mechanism", "sensitivity", "noise", "scale", "cost"]
-    assert lines[2].split() == ["grid", "2", "discrete", "Laplace", "L1", "3", "7.5", "epsilon", "0.8"]
-    assert lines[3].split() == ["best", "1", "permute-and-flip", "spread", "3", "3", "epsilon", "1"]
+    assert lines[2].split() == ["grid", "2", "discrete", "Laplace", "3", "(L1)", "7.5", "epsilon", "0.8"]
+    assert lines[3].split() == ["best", "1", "permute-and-flip", "3", "(spread)", "3", "epsilon", "1"]
     assert lines[4].split() == ["total", "epsilon=2"]
-    assert "L2 3" in str(calibrate(PLAN, Budget(rho=2), max_rows=3))
+    assert "3 (L2)" in str(calibrate(PLAN, Budget(rho=2), max_rows=3))
 
 
 def test_pure_budgets_cannot_pay_for_gaussians():
