@@ -97,7 +97,7 @@ class TestSeparatedGaussians:
         assert not np.array_equal(first[0], other[0])
 
     def test_ends_with_an_error_when_there_is_no_room(self):
-        with pytest.raises(ParameterError, match=r"room in \[-1, 1\]\^1 for 3 centres 2\.13 apart"):
+        with pytest.raises(ParameterError, match=r"room for 3 centres 2\.13 apart in \[-0\.84, 0\.84\]\^1"):
             datasets.separated_gaussians(10, 3, 1, separation=40.0)
 
     @pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])

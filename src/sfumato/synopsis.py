@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray
@@ -158,7 +160,10 @@ def weighted_kmeans(
     points, weights = points[used], weights[used]
     runs = [KMeans(n_clusters, init=start, n_init=1) for start in starts]
     runs += [KMeans(n_clusters, n_init=n_init, random_state=seed)] if n_init else []
-    best = min((run.fit(points, sample_weight=weights) for run in runs), key=lambda run: float(run.inertia_))
+    with warnings.catch_warnings():  # points may coincide where a box is very flat
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fits = [run.fit(points, sample_weight=weights) for run in runs]
+    best = min(fits, key=lambda fit: float(fit.inertia_))
     return best.cluster_centers_, np.bincount(best.labels_, weights, n_clusters).astype(np.float64)
 
 

@@ -86,19 +86,20 @@ class Ledger:
     -------
     Unit: that of the charges, which must be the same for all charges of a data set.
     Guarantee: all charges together stay within the total. The sums are those of basic composition: epsilons
-    and deltas add [1]_, rhos add, and in a total of rho a pure epsilon counts as epsilon^2 / 2 [2]_. They
-    hold even if each charge is chosen after seeing earlier results [3]_ [4]_.
+    and deltas add (Dwork and Roth 2014, Theorem 3.16), rhos add, and in a total of rho a pure epsilon counts
+    as epsilon^2 / 2 (Bun and Steinke 2016, Lemma 1.7 and Proposition 1.4). They hold even if each charge is
+    chosen after seeing earlier results (Rogers et al. 2016; for rho, Feldman and Zrnic 2021).
     Spends: nothing. Public inputs: everything in the file.
     Not private: runs that were never charged, and a file that was edited, or put back from an old copy.
 
     References
     ----------
-    .. [1] C. Dwork and A. Roth, The Algorithmic Foundations of Differential Privacy, 2014, Theorem 3.16.
-    .. [2] M. Bun and T. Steinke, Concentrated Differential Privacy: Simplifications, Extensions, and Lower
-       Bounds, TCC 2016, Proposition 1.4 and Lemma 1.7.
-    .. [3] R. Rogers, A. Roth, J. Ullman and S. Vadhan, Privacy Odometers and Filters: Pay-as-you-Go
-       Composition, NeurIPS 2016.
-    .. [4] V. Feldman and T. Zrnic, Individual Privacy Accounting via a Renyi Filter, NeurIPS 2021.
+    - C. Dwork and A. Roth, The Algorithmic Foundations of Differential Privacy, 2014.
+    - M. Bun and T. Steinke, Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds,
+      TCC 2016.
+    - R. Rogers, A. Roth, J. Ullman and S. Vadhan, Privacy Odometers and Filters: Pay-as-you-Go Composition,
+      NeurIPS 2016.
+    - V. Feldman and T. Zrnic, Individual Privacy Accounting via a Renyi Filter, NeurIPS 2021.
 
     Examples
     --------
