@@ -100,10 +100,13 @@ def test_degenerate_counts(counts):
 def test_large_grids_skip_the_model():
     released, X = synopsis(m=160, n=400_000)
     assert affordable_sweeps(released.grid, 4) == 0
-    centers, _ = released.cluster(4)
+    centers, sizes = released.cluster(4)
     nearest = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     means = np.array([X[nearest == j].mean(axis=0) for j in range(4)])
     np.testing.assert_allclose(centers, means, atol=0.02)
+    np.testing.assert_allclose(
+        sizes, np.bincount(nearest), atol=5 * 1.5 * 80
+    )  # 80: root of a quarter of the cells
 
 
 def test_weighted_kmeans_with_fewer_points_of_weight_than_clusters():

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray
@@ -80,9 +81,15 @@ class GridSynopsis:
         means = self._denoised(counts, n_clusters)
         if means is None:
             start, _ = weighted_kmeans(*_coarsened(self.grid, counts, n_clusters), n_clusters, n_init=10)
-            return weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+            centers, _ = weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+            return centers, self._noisy_sizes(centers)
         starts = [centers for centers in means.centers if len(centers) == n_clusters]
         return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=starts)
+
+    def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
+        """Sum of the noisy counts nearest to each centre: right on average, unlike projected counts."""
+        nearest = pairwise_distances_argmin(self.grid.centers(), centers)
+        return np.maximum(np.bincount(nearest, self.noisy_counts, len(centers)), 0.0)
 
     def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
         """Posterior means with as many clusters as fit, from `n_clusters` upwards; None if out of reach."""
