@@ -218,8 +218,8 @@ class GridKMeans(PrivateClusterer):
         return min(max(wanted, enough), math.floor(math.pow(self.max_cells, 1 / d) + 1e-9))
 
     def _check_parameters(self, domain: Domain) -> None:
-        _check_whole("n_clusters", self.n_clusters)
         _check_whole("max_cells", self.max_cells)
+        _check_whole("n_clusters", self.n_clusters, most=10**6)
         if self.n_public is not None:
             _check_whole("n_public", self.n_public)
         if self.rule not in ("rugnik", "eugkm"):
