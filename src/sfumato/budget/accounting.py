@@ -26,10 +26,10 @@ Mechanism = Literal["discrete Laplace", "discrete Gaussian", "exponential", "per
 # The best order is near 1 + sqrt(log(1/delta)/rho): small budgets need large orders.
 RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**60, 1200)])
 # Tables of losses are sums and convolutions of floats: an allowance for their rounding comes off delta. They
-# list a discrete Gaussian point by point: wide ones would fill the memory. Beyond, Rényi orders alone decide.
+# list a discrete Gaussian point by point: wide ones would take minutes. Beyond, Rényi orders alone decide.
 PLD_ROUNDING = 1e-14
 SMALLEST_PLD_DELTA = 1e-13
-WIDEST_PLD_SIGMA = 2**14
+WIDEST_PLD_SIGMA = 2**11
 
 
 @dataclass(frozen=True)
