@@ -83,15 +83,9 @@ def _rugnik_bound(m: int, n: float, epsilon: float, k: int, d: int) -> float:
     return noise + 2 / (m * math.pow(k, 1 / d)) * math.sqrt(n / 3) + n / (3 * m**2)
 
 
-def _mean_if_positive(noisy: float, std: float) -> float:
-    """Expected number of rows given a noisy one with Laplace noise, all numbers from 0 up being as likely."""
-    if std == 0:
-        return noisy
-    scale = std / math.sqrt(2)
-    if noisy <= 0:
-        return scale
-    tail = math.exp(-noisy / scale)
-    return (2 * noisy + scale * tail) / (2 - tail)
+def _visible_rows(noisy: float, std: float) -> float:
+    """A noisy number of rows for the rule: numbers far below the noise's scale cannot be told apart."""
+    return max(noisy, 0.5 * std / math.sqrt(2))
 
 
 class GridKMeans(PrivateClusterer):
@@ -212,8 +206,8 @@ class GridKMeans(PrivateClusterer):
     def _cells_per_side(self, rows: float, rows_std: float, curator: Curator) -> int:
         d = curator.domain.n_features
         laplace_epsilon = math.sqrt(2) / max(curator.noise_std("grid"), 1e-90)
-        likely_rows = _mean_if_positive(rows, rows_std)
-        wanted = grid_size(likely_rows, DENOISING_GAIN * laplace_epsilon, self.n_clusters, d, self.rule)
+        visible_rows = _visible_rows(rows, rows_std)
+        wanted = grid_size(visible_rows, DENOISING_GAIN * laplace_epsilon, self.n_clusters, d, self.rule)
         enough = math.ceil(math.pow(self.n_clusters, 1 / d) - 1e-9)
         return min(max(wanted, enough), math.floor(math.pow(self.max_cells, 1 / d) + 1e-9))
 
