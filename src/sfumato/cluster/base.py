@@ -152,7 +152,7 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
 
     @contextmanager
     def _charged(self, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
-        """Charge the ledger before any row is read, and note the outcome."""
+        """Charge the ledger before anything is asked of the rows, and note the outcome."""
         if self.ledger is None:
             yield
             return
