@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-TABLES = ("samplers", "grid_accuracy", "grid_scale")
+TABLES = ("samplers", "grid_accuracy", "grid_scale", "kmeans_accuracy", "kmeans_budgets", "kmeans_time")
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 INTRODUCTION = """# Benchmarks

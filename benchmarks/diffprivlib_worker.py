@@ -1,9 +1,8 @@
-"""k-means of diffprivlib, run by the Python of its own environment: python THIS tables.npz out.json."""
+"""k-means of diffprivlib, run by the Python of its own environment: one job per line in, centres per line out."""
 
 import json
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 from diffprivlib.models import KMeans
@@ -11,21 +10,14 @@ from diffprivlib.models import KMeans
 warnings.simplefilter("ignore")
 
 
-def main(tables_path: str, out_path: str) -> None:
-    tables = np.load(tables_path)
-    epsilons = tables["epsilons"]
-    costs = {}
-    for name in tables.files:
-        if name == "epsilons":
-            continue
-        k, _, d, seed = (int(part) for part in name.split("-"))
-        X, bounds = tables[name], (np.full(d, -1.0), np.full(d, 1.0))
-        for epsilon in epsilons:
-            centers = KMeans(k, epsilon=epsilon, bounds=bounds, random_state=seed).fit(X).cluster_centers_
-            squares = ((X[:, None, :] - centers[None]) ** 2).sum(axis=2)
-            costs[f"{name}-{epsilon:g}"] = float(squares.min(axis=1).sum())
-    Path(out_path).write_text(json.dumps(costs))
+def main() -> None:
+    for line in sys.stdin:
+        job = json.loads(line)
+        X = np.load(job["rows"])
+        bounds = tuple(np.full(X.shape[1], float(bound)) for bound in job["bounds"])
+        model = KMeans(job["n_clusters"], epsilon=job["epsilon"], bounds=bounds, random_state=job["seed"])
+        print(json.dumps(model.fit(X).cluster_centers_.tolist()), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

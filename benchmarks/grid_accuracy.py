@@ -1,24 +1,17 @@
-"""Table II of Muthukrishnan and Tandon (2026): WCSS of private k-means as a multiple of non-private k-means.
+"""Table II of Muthukrishnan and Tandon (2026): WCSS of private k-means as a multiple of non-private k-means."""
 
-The paper's own figures are read from ``papers/tables.json`` beside the data folder that SFUMATO_DATA names.
-"""
-
-import json
-import subprocess
 import sys
-import tempfile
-import venv
-from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 
+from benchmarks.diffprivlib_peer import peer_centers, prepare
+from benchmarks.papers import published
 from sfumato import GridKMeans, grid_size
-from sfumato.datasets import data_home, separated_gaussians
+from sfumato.datasets import separated_gaussians
 from sfumato.domain import Grid
 from sfumato.mechanisms import Entropy, discrete_laplace
 from sfumato.metrics import inertia
@@ -27,27 +20,24 @@ from sfumato.synopsis import weighted_kmeans
 SIZES = {2: (100, 200, 400), 4: (200, 400, 800), 8: (400, 800, 1600)}
 EPSILONS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0)
 CONFIGURATIONS = [(k, n, d) for d in (2, 3) for k, sizes in SIZES.items() for n in sizes]
-PEER = Path(__file__).parent.parent / ".venv-diffprivlib"
-PEER_PACKAGES = ("diffprivlib==0.6.6", "scikit-learn==1.5.2")
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
     seeds = range(1000, 1005 if quick else 1050)
-    print("diffprivlib", flush=True)
-    peer = diffprivlib_costs(seeds)
+    prepare()
     rows = []
     for configuration in CONFIGURATIONS:
-        tasks = [delayed(ours)(configuration, seed) for seed in seeds]
+        tasks = [delayed(costs_of_methods)(configuration, seed) for seed in seeds]
         runs = Parallel(n_jobs=-1)(tasks)
         for epsilon in EPSILONS:
-            cell = summarise(configuration, epsilon, runs, peer, seeds)
+            cell = summarise(configuration, epsilon, runs)
             rows.append(cell)
             print(cell, flush=True)
     return {"seeds": len(seeds), "rows": rows}
 
 
-def ours(configuration: tuple[int, int, int], seed: int) -> dict[str, float]:
-    """WCSS of each method at each epsilon, as multiples of non-private k-means on the same rows."""
+def costs_of_methods(configuration: tuple[int, int, int], seed: int) -> dict[str, float]:
+    """WCSS of each method at each epsilon on the same rows."""
     k, n, d = configuration
     X, _ = separated_gaussians(n, k, d, random_state=seed)
     costs = {"non-private": KMeans(k, n_init=10, random_state=0).fit(X).inertia_}
@@ -58,6 +48,8 @@ def ours(configuration: tuple[int, int, int], seed: int) -> dict[str, float]:
             costs[f"sfumato {rule}-{epsilon:g}"] = inertia(X, model.cluster_centers_)
         public = GridKMeans(k, epsilon=epsilon, bounds=(-1, 1), n_public=n, random_state=seed).fit(X)
         costs[f"sfumato n_public-{epsilon:g}"] = inertia(X, public.cluster_centers_)
+        theirs = peer_centers(X, k, epsilon=epsilon, bounds=(-1, 1), seed=seed)
+        costs[f"diffprivlib-{epsilon:g}"] = inertia(X, theirs)
     return costs
 
 
@@ -71,33 +63,8 @@ def plain_centers(X: np.ndarray, k: int, epsilon: float, rule: str, seed: int) -
     return weighted_kmeans(grid.centers(), np.maximum(noisy, 0).astype(float), clusters, n_init=10)[0]
 
 
-def diffprivlib_costs(seeds: range) -> dict[str, float]:
-    """Run diffprivlib in an environment of its own: it does not import with current scikit-learn."""
-    python = PEER / "bin" / "python"
-    if not python.exists():
-        venv.create(PEER, with_pip=True)
-        subprocess.check_call([str(python), "-m", "pip", "install", "-q", *PEER_PACKAGES])
-    with tempfile.TemporaryDirectory() as folder:
-        tables, out = Path(folder) / "tables.npz", Path(folder) / "out.json"
-        np.savez(tables, epsilons=np.array(EPSILONS), **dict(peer_tables(seeds)))
-        worker = Path(__file__).parent / "diffprivlib_worker.py"
-        subprocess.check_call([str(python), str(worker), str(tables), str(out)])
-        costs: dict[str, float] = json.loads(out.read_text())
-    return costs
-
-
-def peer_tables(seeds: range) -> Iterator[tuple[str, np.ndarray]]:
-    for k, n, d in CONFIGURATIONS:
-        for seed in seeds:
-            yield f"{k}-{n}-{d}-{seed}", separated_gaussians(n, k, d, random_state=seed)[0]
-
-
 def summarise(
-    configuration: tuple[int, int, int],
-    epsilon: float,
-    runs: list[dict[str, float]],
-    peer: dict[str, float],
-    seeds: range,
+    configuration: tuple[int, int, int], epsilon: float, runs: list[dict[str, float]]
 ) -> dict[str, Any]:
     k, n, d = configuration
     base = np.array([run["non-private"] for run in runs])
@@ -109,24 +76,18 @@ def summarise(
         "paper": paper_ratio(k, n, d, epsilon),
     }
     methods = [f"{kind} {rule}" for kind in ("plain", "sfumato") for rule in ("rugnik", "eugkm")]
-    for method in [*methods, "sfumato n_public"]:
+    for method in [*methods, "sfumato n_public", "diffprivlib"]:
         costs = np.array([run[f"{method}-{epsilon:g}"] for run in runs])
         cell[method] = float(costs.mean() / base.mean())
         cell[f"{method} se"] = float((costs / base).std() / np.sqrt(len(runs)))
-    theirs = np.array([peer[f"{k}-{n}-{d}-{seed}-{epsilon:g}"] for seed in seeds])
-    cell["diffprivlib"] = float(theirs.mean() / base.mean())
     return cell
 
 
 def paper_ratio(k: int, n: int, d: int, epsilon: float) -> float | None:
-    home = data_home()
-    path = home.parent / "papers" / "tables.json" if home else None
-    if path is None or not path.exists():
+    tables = published("rugnik")
+    if tables is None:
         return None
-    table = {
-        (row["clusters"], row["n"], row["method"]): row[f"d{d}"]
-        for row in json.loads(path.read_text())["rugnik"]["wcss"]
-    }
+    table = {(row["clusters"], row["n"], row["method"]): row[f"d{d}"] for row in tables["wcss"]}
     return float(table[k, n, "RUGNIK"][EPSILONS.index(epsilon)] / table[k, n, "non-private"])
 
 

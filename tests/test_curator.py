@@ -214,7 +214,7 @@ def test_without_a_seed_two_runs_differ_and_with_one_they_do_not():
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_select_picks_the_heavy_cell(budget):
     rows = np.concatenate([np.full((500, 2), 0.3), np.random.default_rng(0).uniform(-1, 1, size=(50, 2))])
-    asked = curator(MemoryEngine(rows), budget=budget)
+    asked = curator(MemoryEngine(rows, DOMAIN), budget=budget)
     assert asked.select("best", Cells(GRID)) == GRID.index([[0.3, 0.3]])[0]
 
 
@@ -284,7 +284,7 @@ def test_control_flow_is_the_same_for_neighbours(name, budget):
     traces = []
     for table in NEIGHBOURS[name]:
         LOG.clear()
-        asked = curator(Watched(table), budget=budget)
+        asked = curator(Watched(table, DOMAIN), budget=budget)
         outputs = asked.count("rows"), asked.cells("grid", GRID), asked.select("best", Cells(GRID))
         shapes = [output.values.shape for output in outputs[:2]]
         traces.append((list(LOG), shapes, asked.records))
@@ -294,7 +294,8 @@ def test_control_flow_is_the_same_for_neighbours(name, budget):
 def test_neighbours_with_the_same_noise_differ_by_one_count():
     """With equal noise the released values differ exactly as the raw ones: nothing else is in them."""
     one, other = (
-        curator(MemoryEngine(table)).cells("grid", GRID).values for table in NEIGHBOURS["one more duplicate"]
+        curator(MemoryEngine(table, DOMAIN)).cells("grid", GRID).values
+        for table in NEIGHBOURS["one more duplicate"]
     )
     assert np.abs(one - other).sum() == 1
 

@@ -215,14 +215,46 @@ def test_clipping_a_ball_keeps_the_direction():
     assert (np.linalg.norm(clipped, axis=1) <= 1).all()
 
 
+@pytest.mark.parametrize("domain", BOXES)
+def test_clipping_a_box_is_that_of_numpy(domain):
+    rows = some_rows(domain)
+    assert (domain.clip(rows) == np.clip(rows, domain.low, domain.high)).all()
+
+
+@pytest.mark.parametrize("domain", [*BOXES, *BALLS])
+def test_a_clipped_row_does_not_depend_on_the_others(domain):
+    rows = some_rows(domain, n=50)
+    order = np.random.default_rng(2).permutation(len(rows))
+    whole = domain.clip(rows)
+    assert (domain.clip(rows[order]) == whole[order]).all()
+    assert all((domain.clip(row[None, :]) == clipped).all() for row, clipped in zip(rows, whole, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bool", ">f8"])
+@pytest.mark.parametrize("bounds", [(-1, 1), Ball(1.0)])
+def test_clipping_takes_any_dtype_and_order_and_changes_nothing(dtype, bounds):
+    domain = Domain.from_bounds(bounds, 3)
+    rows = np.asfortranarray(np.random.default_rng(0).normal(size=(20, 3)).astype(dtype))
+    before = rows.copy()
+    rows.flags.writeable = False
+    clipped = domain.clip(rows)
+    assert clipped.shape == (20, 3)
+    assert clipped.dtype == np.float64
+    assert clipped.flags.c_contiguous
+    assert (clipped == domain.clip(np.array(rows.tolist(), dtype=np.float64))).all()
+    assert (rows == before).all()
+    assert domain.clip(np.empty((0, 3))).shape == (0, 3)
+
+
 @pytest.mark.parametrize("domain", [*BOXES, *BALLS[:3]])
-def test_lattice_kernels_without_the_compiler(domain, monkeypatch):
+def test_lattice_and_clipping_kernels_without_the_compiler(domain, monkeypatch):
     rows = some_rows(domain, n=100)
-    expected = domain.to_lattice(rows)
-    for name in ("_box_lattice", "_ball_lattice"):
+    expected = domain.to_lattice(rows), domain.clip(rows)
+    for name in ("_box_lattice", "_ball_lattice", "_clip_to_box"):
         monkeypatch.setattr(domain_module, name, getattr(domain_module, name).py_func)
     with np.errstate(all="ignore"):
-        assert (domain.to_lattice(rows) == expected).all()
+        assert (domain.to_lattice(rows) == expected[0]).all()
+        assert (domain.clip(rows) == expected[1]).all()
 
 
 def test_grid_geometry():

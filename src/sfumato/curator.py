@@ -9,14 +9,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.aggregates import Aggregate, Cells, RowCount
+from sfumato.aggregates import (
+    Aggregate,
+    Cells,
+    Coverage,
+    Distances,
+    GroupedSums,
+    Marginals,
+    Projected,
+    RowCount,
+    Sensitivity,
+    SplitRule,
+    Swaps,
+)
+from sfumato.aggregates.sums import COUNT_WEIGHT
 from sfumato.budget import PricedPlan, PricedStep, Record
-from sfumato.domain import Domain, Grid, IntArray
+from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray
 from sfumato.engine import Engine, MemoryEngine
 from sfumato.errors import PlanError
 from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace, exponential, permute_and_flip
+from sfumato.partition import Partition
+
+# `SplitRule` is public and part of a question, but lives with the aggregates because of its sensitivity.
+__all__ = [
+    "Curator",
+    "Noisy",
+    "NoisySplits",
+    "NoisySums",
+    "SplitRule",
+    "cover_sensitivity",
+    "open_curator",
+    "sums_sensitivity",
+    "swap_sensitivity",
+]
 
 
 @dataclass(frozen=True)
@@ -37,6 +65,62 @@ class Noisy:
     def std(self) -> float:
         """Standard deviation of the noise in each value."""
         return self.record.noise_std
+
+
+@dataclass(frozen=True)
+class NoisySums:
+    """Released sizes and sums of groups. Public.
+
+    Parameters
+    ----------
+    sizes : float array of shape (n_groups,)
+    sums : float array of shape (n_groups, d)
+        Sums of clipped displacements, in the units of the data.
+    size_std : float
+        Standard deviation of the noise in each size.
+    sum_std : float array of shape (n_groups,)
+        Standard deviation of the noise in each coordinate of a group's sum.
+    """
+
+    sizes: FloatArray
+    sums: FloatArray
+    size_std: float
+    sum_std: FloatArray
+
+
+@dataclass(frozen=True)
+class NoisySplits:
+    """Chosen splits of groups and released sizes of their sides. Public.
+
+    Parameters
+    ----------
+    columns : int array of shape (n_groups,)
+    thresholds : float array of shape (n_groups,)
+        Rows below go left.
+    sizes : int array of shape (n_groups, 2)
+    size_std : float
+        Standard deviation of the noise in each size.
+    """
+
+    columns: IntArray
+    thresholds: FloatArray
+    sizes: IntArray
+    size_std: float
+
+
+def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:
+    """Sensitivity of `Curator.sums`, of rows or of projections to fewer columns, for a plan to declare."""
+    return GroupedSums.sensitivity_in(n_components or domain.n_features)
+
+
+def cover_sensitivity(n_candidates: int) -> Sensitivity:
+    """Sensitivity of `Curator.cover` with at most so many candidates, for a plan to declare."""
+    return Coverage.sensitivity_of(n_candidates)
+
+
+def swap_sensitivity(n_centers: int, n_candidates: int) -> Sensitivity:
+    """Sensitivity of `Curator.swap` with at most so many centres and candidates, for a plan to declare."""
+    return Swaps.sensitivity_of(n_centers * n_candidates)
 
 
 class Curator:
@@ -75,27 +159,107 @@ class Curator:
         """Noise that a step will add to each value: public, known before anything is asked."""
         return self._plan.nominal(self._plan[step]).noise_std
 
+    def noise_of_sums(self, step: str) -> float:
+        """Noise that a step of `sums` will add to each coordinate, in units of the clipping radius."""
+        return self.noise_std(step) / LATTICE_RADIUS
+
     def count(self, step: str) -> Noisy:
         """Noisy number of rows."""
         return self._release(step, RowCount())
 
-    def cells(self, step: str, grid: Grid) -> Noisy:
-        """Noisy number of rows in each cell of a public grid, in C order."""
-        return self._release(step, Cells(grid))
+    def cells(self, step: str, partition: Partition) -> Noisy:
+        """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
+        return self._release(step, Cells(partition))
+
+    def distances(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        edges: FloatArray,
+        projection: FloatArray | None = None,
+    ) -> Noisy:
+        """Noisy histogram of the distances of rows from the public origin of their group, all together."""
+        return self._release(step, _projected(Distances(partition, origins, edges), projection))
+
+    def sums(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        radii: FloatArray,
+        projection: FloatArray | None = None,
+    ) -> NoisySums:
+        """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
+        aggregate = GroupedSums(partition, origins, radii)
+        noisy = self._release(step, _projected(aggregate, projection))
+        sizes, sums = aggregate.unpack(noisy.values)
+        return NoisySums(sizes, sums, noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS)
+
+    def splits(
+        self,
+        choice_step: str,
+        size_step: str,
+        partition: Partition,
+        boxes: tuple[FloatArray, FloatArray],
+        rule: SplitRule,
+        noisy_sizes: IntArray,
+    ) -> NoisySplits:
+        """Choose a good split of each group, and count the rows on its two sides, in one pass.
+
+        Groups are disjoint, so that all choices together cost as much as one.
+        """
+        choice = self._declare(choice_step, rule.sensitivity, selection=True)
+        size = self._declare(size_step, Sensitivity(), selection=False)
+        marginals = Marginals(partition, *boxes, rule.n_bins)
+        raw_counts = self._engine.fold(marginals) if marginals.partition.n_cells else marginals.zero()
+        raw_scores = rule.scores(marginals, raw_counts, noisy_sizes)
+        chosen = np.array([self._choose(choice, scores) for scores in raw_scores], dtype=np.int64)
+        noisy_sides = self._noisy(size, marginals.sides(raw_counts, chosen))
+        return NoisySplits(*marginals.split_at(chosen), noisy_sides.values, noisy_sides.std)
 
     def select(self, step: str, scores: Aggregate) -> int:
         """Index of a high score, chosen privately. The scores themselves stay secret."""
-        record = self._declare(step, scores, selection=True)
-        choose = exponential if record.mechanism == "exponential" else permute_and_flip
-        return choose(self._engine.fold(scores), 1 / record.scale, self._entropy)
+        record = self._declare(step, scores.sensitivity, selection=True)
+        return self._choose(record, self._engine.fold(scores))
+
+    def cover(
+        self,
+        step: str,
+        candidates: FloatArray,
+        chosen: FloatArray,
+        radius: float,
+        projection: FloatArray | None = None,
+    ) -> int:
+        """Candidate whose ball covers many rows that no chosen ball covers, selected privately."""
+        return self.select(step, _projected(Coverage(candidates, chosen, radius), projection))
+
+    def swap(
+        self,
+        step: str,
+        centers: FloatArray,
+        candidates: FloatArray,
+        radius: float,
+        projection: FloatArray | None = None,
+    ) -> tuple[int, int] | None:
+        """Centre to drop and candidate to take in its place, selected privately; None to keep all."""
+        swap = self.select(step, _projected(Swaps(centers, candidates, radius), projection))
+        n_candidates = len(candidates)
+        return None if swap == len(centers) * n_candidates else divmod(swap, n_candidates)
 
     def _release(self, step: str, aggregate: Aggregate) -> Noisy:
-        record = self._declare(step, aggregate, selection=False)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        return self._noisy(record, self._engine.fold(aggregate))
+
+    def _noisy(self, record: Record, raw: IntArray) -> Noisy:
         sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
-        raw = self._engine.fold(aggregate)
         return Noisy(raw + sample(record.scale, raw.size, self._entropy).reshape(raw.shape), record)
 
-    def _declare(self, step: str, aggregate: Aggregate, *, selection: bool) -> Record:
+    def _choose(self, record: Record, raw_scores: IntArray) -> int:
+        choose = exponential if record.mechanism == "exponential" else permute_and_flip
+        return choose(raw_scores, 1 / record.scale, self._entropy)
+
+    def _declare(self, step: str, sensitivity: Sensitivity, *, selection: bool) -> Record:
         """Refuse what the plan does not pay for; record the rest. No row has been read when this returns."""
         priced = self._plan[step]
         asked = sum(record.step == step for record in self._records)
@@ -104,7 +268,7 @@ class Curator:
         if selection != priced.step.selection:
             declared = "a selection" if priced.step.selection else "additive noise"
             raise PlanError(f"step {step!r} was declared as {declared}")
-        record = priced.record(aggregate.sensitivity.times(self._plan.max_rows))
+        record = priced.record(sensitivity.times(self._plan.max_rows))
         self._check_sensitivity(priced, record)
         self._records.append(record)
         return record
@@ -119,6 +283,10 @@ class Curator:
             raise PlanError(f"step {priced.step.name!r} was declared with {declared}, asked with {actual}")
 
 
+def _projected(aggregate: Aggregate, projection: FloatArray | None) -> Aggregate:
+    return aggregate if projection is None else Projected(aggregate, projection)
+
+
 def open_curator(rows: NDArray[Any], domain: Domain, plan: PricedPlan, seed: int | None) -> Curator:
     """Curator over rows in memory; noise from the operating system, or from a seed."""
-    return Curator(MemoryEngine(rows), domain, plan, Entropy(seed))
+    return Curator(MemoryEngine(rows, domain), domain, plan, Entropy(seed))

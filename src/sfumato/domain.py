@@ -163,7 +163,10 @@ class Domain:
         return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
 
     def _clip_box(self, rows: ArrayLike) -> FloatArray:
-        return np.clip(np.asarray(rows, dtype=np.float64), self.low, self.high)
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        out = np.empty_like(rows)
+        _clip_to_box(rows, np.array(self.low), np.array(self.high), out)
+        return out
 
     def to_lattice(self, rows: ArrayLike) -> IntArray:
         """Clip rows and round them to the lattice.
@@ -278,6 +281,13 @@ def cell_index(
                 cell = np.int64(position)
             flat = flat * shape[j] + cell
         out[i] = flat
+
+
+@numba.njit(cache=True, nogil=True)
+def _clip_to_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            out[i, j] = min(max(rows[i, j], low[j]), high[j])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -4,6 +4,7 @@ import numpy as np
 
 from sfumato.aggregates import Cells, RowCount
 from sfumato.domain import Grid
+from sfumato.partition import Subset
 
 
 def test_row_count():
@@ -30,3 +31,14 @@ def test_adding_is_in_place_and_merging_is_not():
     assert cells.add(state, np.array([[0.1]])) is state
     merged = cells.merge(state, state)
     assert (state.tolist(), merged.tolist()) == ([1, 0], [2, 0])
+
+
+def test_rows_in_no_cell_are_not_counted():
+    some = Subset(Grid((0.0,), (4.0,), (4,)), np.array([2, 0]))
+    cells = Cells(some)
+    assert cells.add(cells.zero(), np.array([[0.5], [1.5], [2.5], [2.6], [9.0]])).tolist() == [2, 1]
+
+
+def test_no_cells_at_all():
+    cells = Cells(Subset(Grid((0.0,), (4.0,), (4,)), np.empty(0, dtype=np.int64)))
+    assert cells.add(cells.zero(), np.array([[0.5], [1.5]])).tolist() == []

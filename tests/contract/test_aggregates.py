@@ -6,7 +6,7 @@ An aggregate that is exported without an example here fails the first test.
 import importlib
 import inspect
 import pkgutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numba
@@ -14,53 +14,234 @@ import numpy as np
 import pytest
 
 import sfumato.aggregates
-from sfumato import aggregates, domain
-from sfumato.aggregates import Cells, RowCount, Sensitivity
-from sfumato.domain import Grid
+from sfumato import aggregates, domain, partition
+from sfumato.aggregates import Cells, Coverage, Distances, GroupedSums, Marginals, Projected, RowCount, Swaps
+from sfumato.aggregates.sums import COUNT_WEIGHT
+from sfumato.domain import LATTICE_RADIUS, Grid
+from sfumato.partition import Tree, Voronoi
 
 HUGE, TINY = 1e300, 5e-324
 
 
 @dataclass(frozen=True)
 class Example:
-    """An aggregate, its obvious twin, and the numbers of its sensitivity that cannot be reached, with why."""
+    """An aggregate and its obvious twin.
+
+    `axes` are the coordinates of each column at which something changes, `loose` the numbers of the
+    sensitivity that cannot be reached, with why, and `slack` how far below the others may stay, relatively.
+    """
 
     aggregate: object
     twin: object
-    n_features: int = 2
+    axes: list
     loose: dict = field(default_factory=dict)
+    slack: float = 0.0
+
+    @property
+    def n_features(self):
+        return len(self.axes)
 
 
 def count_rows(rows):
     return [len(rows)]
 
 
-def cells_by_comparison(grid):
-    """Count by comparing every row with every border: slow, and without division."""
+def group_of(partition, row):
+    """Group of a row: by comparison with every border, by the scores of all centres, by walking a tree."""
+    match partition:
+        case Grid():
+            flat = 0
+            for j, m in enumerate(partition.shape):
+                position = (row[j] - partition.low[j]) * (1 / partition.widths[j])
+                flat = flat * m + sum(position >= i for i in range(1, m))
+            return flat
+        case Voronoi(centers=centers):
+            origin, best, best_score = centers.mean(axis=0), 0, -np.inf
+            for c, center in enumerate(centers - centers.mean(axis=0)):
+                score = -(center**2).sum() / 2
+                for value, middle, at in zip(row, origin, center, strict=True):
+                    score += (value - middle) * at
+                if score > best_score:
+                    best, best_score = c, score
+            return best
+        case Tree(columns=columns, thresholds=thresholds, children=children):
+            node = 0
+            while node >= 0:
+                node = children[node, int(row[columns[node]] >= thresholds[node])]
+            return -1 - node
 
+
+def cells_by_hand(partition):
     def twin(rows):
-        counts = np.zeros(grid.shape, dtype=np.int64)
+        counts = np.zeros(partition.n_cells, dtype=np.int64)
         for row in rows:
-            index = []
-            for value, low, width, m in zip(row, grid.low, grid.widths, grid.shape, strict=True):
-                passed = [i for i in range(1, m) if (value - low) * (1 / width) >= i]
-                index.append(len(passed))
-            counts[tuple(index)] += 1
-        return counts.ravel()
+            counts[group_of(partition, row)] += 1
+        return counts
 
     return twin
 
 
-ONE_ENTRY = "a vector of one entry has no spread, and one person can change no second entry"
+def distances_by_hand(partition, origins, edges):
+    def twin(rows):
+        counts = np.zeros(len(edges) + 1, dtype=np.int64)
+        for row in rows:
+            group = group_of(partition, row)
+            squares = sum((row - origins[group]) ** 2)
+            counts[sum(squares >= edge**2 for edge in edges)] += 1
+        return counts
+
+    return twin
+
+
+def sums_by_hand(partition, origins, radii):
+    def twin(rows):
+        sums = np.zeros((partition.n_cells, 1 + origins.shape[1]), dtype=np.int64)
+        for row in rows:
+            group = group_of(partition, row)
+            units = np.clip((row - origins[group]) * (1 / (radii[group] / 2**29)), -(2.0**400), 2.0**400)
+            norm = np.sqrt(sum(units**2))
+            shrink = (2**29 - 1) / norm if norm > 2**29 - 1 else 1.0
+            sums[group] += np.array([2**27, *np.trunc(units * shrink)], dtype=np.int64)
+        return sums
+
+    return twin
+
+
+def marginals_by_hand(partition, low, high, n_bins):
+    def twin(rows):
+        counts = np.zeros((*low.shape, n_bins), dtype=np.int64)
+        for row in rows:
+            group = group_of(partition, row)
+            for j, value in enumerate(row):
+                position = (value - low[group, j]) * (n_bins / (high[group, j] - low[group, j]))
+                counts[group, j, sum(position >= i for i in range(1, n_bins))] += 1
+        return counts
+
+    return twin
+
+
+def coverage_by_hand(candidates, chosen, radius):
+    def near(row, points):
+        return np.array([sum((row - point) ** 2) <= radius**2 for point in points], dtype=bool)
+
+    def twin(rows):
+        fresh = [near(row, candidates) for row in rows if not near(row, chosen).any()]
+        return np.sum(fresh, axis=0, dtype=np.int64) if fresh else np.zeros(len(candidates))
+
+    return twin
+
+
+def swaps_by_hand(centers, candidates, radius):
+    def cost(rows, points):
+        squares = sum((rows[:, None, j] - points[:, j]) ** 2 for j in range(points.shape[1]))
+        return np.floor(np.minimum(squares * (1024 / radius**2), 1024)).min(axis=1).sum()
+
+    def twin(rows):
+        before = cost(rows, centers)
+        kept = [np.delete(centers, i, axis=0) for i in range(len(centers))]
+        after = [cost(rows, np.vstack([rest, new])) for rest in kept for new in candidates]
+        return np.array([*(before - np.array(after)), 0])
+
+    return twin
+
+
+ALONE = "a vector of one entry has no spread, and one person can change no second entry"
+ORTHOGONAL = "two coordinates of a vector of norm R differ by at most sqrt(2) R"
+ELSEWHERE = "no row lies on all candidates at once"
+UNUSED = "one centre coincides with an earlier one, so its group stays empty"
 GRIDS = [
     Grid((-1.0, -1.0), (1.0, 1.0), (3, 4)),
     Grid((0.0, -5.0), (0.1, 5.0), (7, 1)),
     Grid((-1e-3, 1e6), (1e-3, 1e6 + 1), (2, 2)),
+    Grid((0.0,), (1.0,), (10,)),
 ]
+CENTERS = np.array([[-0.5, -0.5], [0.5, 0.25], [0.0, 1.0], [0.5, 0.25]])  # the last one never wins
+VORONOI = Voronoi(CENTERS)
+MIDDLES = [np.concatenate([c, (c[1:] + c[:-1]) / 2]) for c in CENTERS.T]
+TREE = (
+    Tree.root()
+    .split(np.array([0]), np.array([0]), np.array([0.0]))
+    .split(np.array([1, 0]), np.array([1, 0]), np.array([0.25, -0.5]))
+)
+THRESHOLDS = [np.array([-1.0, -0.5, 0.0, 1.0]), np.array([-1.0, 0.0, 0.25, 1.0])]
+EDGES = np.array([0.25, 0.75, 1.0, 64.0])
+BOXES = (
+    np.array([[-1.0, -1.0], [-1.0, -1.0], [0.0, -2.0], [0.0, -2.0]]),
+    np.array([[1.0, 1.0], [0.0, 3.0], [0.5, 0.1], [0.5, 0.1]]),
+)
+
+
+def cells(partition, axes, **loose):
+    return Example(Cells(partition), cells_by_hand(partition), axes, loose)
+
+
+def distances(partition, axes):
+    arguments = partition, np.array([[-1.0, -1.0], [0.5, 0.25], [0.0, 1.0], [0.5, 0.25]]), EDGES
+    return Example(Distances(*arguments), distances_by_hand(*arguments), axes)
+
+
+def sums(partition, origins, radii, axes, **loose):
+    arguments = partition, np.array(origins), np.array(radii)
+    if len(axes) > 1:
+        loose["spread"] = ORTHOGONAL
+    return Example(GroupedSums(*arguments), sums_by_hand(*arguments), axes, loose, slack=1e-7)
+
+
+def marginals(partition, low, high, n_bins, axes):
+    arguments = partition, np.array(low), np.array(high), n_bins
+    return Example(Marginals(*arguments), marginals_by_hand(*arguments), axes)
+
+
+def coverage(*arguments):
+    axes = [np.array([-1.0, 0.0, 0.5, 1.25]), np.array([-1.0, 0.0, 0.5, 1.0])]  # (1.25, 1) is on a border
+    return Example(Coverage(*arguments), coverage_by_hand(*arguments), axes)
+
+
+def swaps(*arguments, **loose):
+    loose["coordinates"] = "the last entry is that of no swap, which never changes"
+    return Example(Swaps(*arguments), swaps_by_hand(*arguments), list(np.vstack(arguments[:2]).T), loose)
+
+
+def projected(example, matrix, axes):
+    def twin(rows):
+        return example.twin(np.array([sum(row[:, None] * matrix.T) for row in rows]).reshape(-1, len(matrix)))
+
+    return replace(example, aggregate=Projected(example.aggregate, matrix), twin=twin, axes=axes)
+
+
+MIX, CORNERS = np.array([[0.6, 0.8, 0.0], [0.5, 0.0, -2.0]]), [np.arange(3) / 2] * 3
+HALVES, BLOCKS = Grid((0.0,), (1.0,), (2,)), Grid((0.0,) * 3, (1.0,) * 3, (1, 2, 1))
 EXAMPLES = {
-    "RowCount": [Example(RowCount(), count_rows, loose={"spread": ONE_ENTRY, "coordinates": ONE_ENTRY})],
-    "Cells": [Example(Cells(grid), cells_by_comparison(grid)) for grid in GRIDS]
-    + [Example(Cells(Grid((0.0,), (1.0,), (10,))), cells_by_comparison(Grid((0.0,), (1.0,), (10,))), 1)],
+    "RowCount": [
+        Example(RowCount(), count_rows, THRESHOLDS, dict.fromkeys(["spread", "coordinates"], ALONE))
+    ],
+    "Cells": [
+        *(cells(grid, grid.edges()) for grid in GRIDS),
+        cells(TREE, THRESHOLDS),
+        cells(VORONOI, MIDDLES, coordinates=UNUSED),
+    ],
+    "Coverage": [coverage(CENTERS, chosen, 1.25) for chosen in (np.empty((0, 2)), -np.ones((1, 2)))],
+    "Distances": [
+        distances(TREE, THRESHOLDS),
+        distances(VORONOI, [np.concatenate([m, m[0] + EDGES]) for m in MIDDLES]),
+    ],
+    "GroupedSums": [
+        sums(TREE, CENTERS, [1e-140, 1e140, 3.0, 1 / 3], THRESHOLDS),
+        sums(VORONOI, CENTERS, [0.5, 2.0, 1e-3, 1.0], MIDDLES, coordinates=UNUSED),
+        sums(HALVES, [[0.1], [1e6]], [0.1, 5.0], [np.arange(4) / 3]),
+        sums(BLOCKS, np.zeros((2, 3)), [0.7, 0.3], CORNERS),
+    ],
+    "Marginals": [
+        marginals(TREE, *BOXES, 8, THRESHOLDS),
+        marginals(VORONOI, *BOXES, 5, MIDDLES),
+        marginals(HALVES, [[0.0], [0.5]], [[0.5], [1.0]], 2, [np.arange(5) / 4]),
+    ],
+    "Projected": [projected(cells(TREE, THRESHOLDS), MIX, CORNERS)],
+    "Swaps": [
+        swaps(CENTERS[:3], np.array([[2.0, 2.0], [2.5, 2.0]]), 1.0, l1=ELSEWHERE, l2_squared=ELSEWHERE),
+        swaps(CENTERS[:2], np.array([[3.0, -3.0]] * 2), 0.5),
+        swaps(CENTERS[:1], np.array([[2.0, 2.0]]), 1e-3),
+    ],
 }
 CASES = [
     pytest.param(example, id=f"{name}-{i}")
@@ -80,7 +261,7 @@ def exported():
 
 
 def kernels():
-    modules = [domain] + [
+    modules = [domain, partition] + [
         importlib.import_module(f"sfumato.aggregates.{m.name}")
         for m in pkgutil.iter_modules(sfumato.aggregates.__path__)
     ]
@@ -93,17 +274,14 @@ def kernels():
 
 
 def borders(example):
-    """Coordinates on, just below and just above every border of a grid, and its corners."""
-    grid = getattr(example.aggregate, "grid", None)
-    if grid is None:
-        return np.zeros((0, example.n_features))
+    """Coordinates on, just below and just above every border, in every order, and all corners."""
     axes = [
         np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
-        for edges in grid.edges()
+        for edges in example.axes
     ]
     longest = max(map(len, axes))
     diagonal = np.stack([np.resize(axis, longest) for axis in axes], axis=1)
-    corners = np.array(list(product(*[(edges[0], edges[-1]) for edges in grid.edges()])))
+    corners = np.array(list(product(*[(min(edges), max(edges)) for edges in example.axes])))
     return np.concatenate([diagonal, corners])
 
 
@@ -115,8 +293,8 @@ def extremes(example):
 def tables(example, seed=0):
     """Base tables: empty, one row, all equal, duplicates, uniform in and around the domain."""
     rng, d = np.random.default_rng(seed), example.n_features
-    grid = getattr(example.aggregate, "grid", Grid((0.0,) * d, (1.0,) * d, (1,) * d))
-    inside = rng.uniform(grid.low, grid.high, size=(40, d))
+    low, high = ([pick(edges) for edges in example.axes] for pick in (min, max))
+    inside = rng.uniform(low, high, size=(40, d))
     around = rng.normal(scale=10.0, size=(20, d))
     return {
         "empty": np.empty((0, d)),
@@ -208,8 +386,8 @@ def test_any_split_in_any_order_gives_the_same_state(example, name):
 )
 def test_the_twin_agrees(example, name):
     rows = tables(example)[name]
-    with np.errstate(over="ignore"):
-        assert (fold(example.aggregate, rows) == example.twin(rows)).all()
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.array_equal(fold(example.aggregate, rows), example.twin(rows))
 
 
 @every_aggregate
@@ -225,10 +403,8 @@ def test_one_row_never_moves_more_than_declared_and_reaches_it(example):
         for name, value in largest(changes).items():
             assert value <= declared[name], name
             reached[name] = max(reached[name], value)
-    loose = set(example.loose) - {"coordinates"}
-    assert {k: v for k, v in reached.items() if k not in loose} == {
-        k: v for k, v in declared.items() if k not in loose
-    }
+    for name in declared.keys() - (example.loose.keys() - {"coordinates"}):
+        assert reached[name] >= declared[name] * (1 - example.slack), name
 
 
 @every_aggregate
@@ -238,8 +414,8 @@ def test_a_person_of_several_rows_never_moves_more_than_declared_and_reaches_it(
     # Persons with random rows, with all rows equal, and with rows that touch as many entries as possible.
     pool, rng = newcomers(example), np.random.default_rng(m)
     persons = [pool[rng.integers(len(pool), size=rng.integers(1, m + 1))] for _ in range(150)]
-    persons += [np.repeat(row[None, :], m, axis=0) for row in pool[::4]]
-    persons += [np.stack(list({fold(aggregate, row[None, :]).tobytes(): row for row in pool}.values())[:m])]
+    persons += [np.repeat(row[None, :], m, axis=0) for row in pool]
+    persons += [widest_person(aggregate, pool, m)]
     reached = dict.fromkeys(declared, 0)
     for table in tables(example).values():
         state = fold(aggregate, table)
@@ -250,7 +426,17 @@ def test_a_person_of_several_rows_never_moves_more_than_declared_and_reaches_it(
     n_entries = aggregate.zero().size
     for name in declared.keys() - example.loose.keys():
         expected = min(declared[name], n_entries) if name == "coordinates" else declared[name]
-        assert reached[name] == expected, name
+        assert reached[name] >= expected * (1 - example.slack), name
+
+
+def widest_person(aggregate, pool, m):
+    """m rows that together touch as many entries as a greedy choice finds."""
+    touched = np.stack([fold(aggregate, row[None, :]).ravel() != 0 for row in pool])
+    chosen = []
+    for _ in range(m):
+        seen = touched[chosen].any(axis=0)
+        chosen.append(int((touched & ~seen).sum(axis=1).argmax()))
+    return pool[chosen]
 
 
 def test_a_wrong_sensitivity_would_be_seen():
@@ -258,18 +444,39 @@ def test_a_wrong_sensitivity_would_be_seen():
         def add(self, state, rows):
             return super().add(super().add(state, rows), rows)
 
-    liar = Example(TwoCells(GRIDS[0]), None)
+    liar = Example(TwoCells(GRIDS[0]), None, GRIDS[0].edges())
     with pytest.raises(AssertionError):
+        test_one_row_never_moves_more_than_declared_and_reaches_it(liar)
+
+
+def test_a_sum_that_is_clipped_by_coordinates_would_be_seen():
+    class InABox(GroupedSums):  # says that it clips to a ball
+        def add(self, state, rows):
+            for row, group in zip(rows, self.partition.index(rows), strict=True):
+                units = np.clip((row - self.origins[group]) / self.radii[group], -1, 1) * LATTICE_RADIUS
+                state[group] += np.array([COUNT_WEIGHT, *units], dtype=np.int64)
+            return state
+
+    honest = EXAMPLES["GroupedSums"][1]
+    liar = replace(honest, aggregate=InABox(VORONOI, CENTERS, np.ones(4)))
+    with pytest.raises(AssertionError), np.errstate(over="ignore"):
         test_one_row_never_moves_more_than_declared_and_reaches_it(liar)
 
 
 @pytest.mark.parametrize("m", [1, 2, 10, 10**6])
 def test_times_is_exact(m):
-    assert Sensitivity(3, 5, 2, 4).times(m) == Sensitivity(3 * m, 5 * m * m, 2 * m, 4 * m)
+    one = aggregates.Sensitivity(3, 5, 2, 4)
+    assert one.times(m) == aggregates.Sensitivity(3 * m, 5 * m * m, 2 * m, 4 * m)
 
 
 def test_there_are_kernels_to_compare():
-    assert {"sfumato.domain.cell_index", "sfumato.aggregates.cells._count"} <= set(kernels())
+    some = {
+        "domain.cell_index",
+        "aggregates.cells._count",
+        "partition.fill_nearest",
+        "partition._fill_leaves",
+    }
+    assert {f"sfumato.{name}" for name in some} <= set(kernels())
 
 
 @every_aggregate

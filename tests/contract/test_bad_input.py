@@ -53,7 +53,7 @@ BAD_PARAMETERS = [
     ({"n_clusters": 2.0}, "n_clusters"),
     ({"n_clusters": True}, "n_clusters"),
     ({"n_clusters": "3"}, "n_clusters"),
-    ({"n_clusters": None}, "n_clusters"),
+    ({"n_clusters": "3"}, "n_clusters"),
     ({"n_clusters": 10**9}, "n_clusters"),
     ({"random_state": -1}, "random_state"),
     ({"random_state": 1.5}, "random_state"),

@@ -287,7 +287,7 @@ class Public:
     def fold(self, aggregate):
         state = aggregate.zero()
         state += np.arange(state.size).reshape(state.shape) % 7
-        self.log.append((aggregate, state.shape))
+        self.log.append((type(aggregate), pickle.dumps(aggregate), state.shape))
         return state
 
 

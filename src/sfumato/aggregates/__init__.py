@@ -8,5 +8,23 @@ how rows were split. No noise and no budget here.
 from sfumato.aggregates.base import Aggregate, Sensitivity
 from sfumato.aggregates.cells import Cells
 from sfumato.aggregates.counts import RowCount
+from sfumato.aggregates.coverage import Coverage
+from sfumato.aggregates.distances import Distances
+from sfumato.aggregates.projected import Projected
+from sfumato.aggregates.splits import Marginals, SplitRule
+from sfumato.aggregates.sums import GroupedSums
+from sfumato.aggregates.swaps import Swaps
 
-__all__ = ["Aggregate", "Cells", "RowCount", "Sensitivity"]
+__all__ = [
+    "Aggregate",
+    "Cells",
+    "Coverage",
+    "Distances",
+    "GroupedSums",
+    "Marginals",
+    "Projected",
+    "RowCount",
+    "Sensitivity",
+    "SplitRule",
+    "Swaps",
+]

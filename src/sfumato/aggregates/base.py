@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -59,3 +62,15 @@ class Aggregate(Protocol):
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
         """Combine the states of two disjoint sets of rows."""
+
+
+def check_shape(name: str, array: NDArray[Any], *shape: int) -> None:
+    """Refuse a public array that a kernel would read beyond its end."""
+    if array.shape != shape:
+        raise ParameterError(f"`{name}` must have shape {shape}, got {array.shape}")
+
+
+def check_columns(rows: FloatArray, n_features: int) -> None:
+    """Refuse rows with other columns than a kernel expects. The message says nothing about the rows."""
+    if rows.shape[1] != n_features:
+        raise ParameterError(f"rows must have {n_features} columns, got {rows.shape[1]}")

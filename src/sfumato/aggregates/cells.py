@@ -1,4 +1,4 @@
-"""Rows per cell of a public grid."""
+"""Rows per cell of a public grid or of any other public partition."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ import numba
 import numpy as np
 
 from sfumato.aggregates.base import Sensitivity
-from sfumato.domain import FloatArray, Grid, IntArray, cell_index
+from sfumato.domain import FloatArray, IntArray
+from sfumato.partition import Partition
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows per cell of a public grid, dense, in C order.
+    """Rows per cell of a public partition, dense; those of a grid in C order.
 
     Privacy
     -------
-    The cell of a row is a function of that row and of the public grid, and the cells are disjoint and cover
-    all of space (outside rows count in the nearest border cell). Adding or removing one row therefore changes
-    exactly one entry by exactly 1: L1 = L2 = spread = 1, one coordinate. Proof: docs/proofs/counts.md.
+    The cell of a row is a function of that row and of public numbers, and the cells are disjoint (rows
+    outside a grid count in its nearest border cell; rows in no cell count nowhere). Adding or removing one
+    row therefore changes at most one entry, by exactly 1: L1 = L2 = spread = 1, one coordinate.
+    Proof: docs/proofs/counts.md.
 
     Parameters
     ----------
-    grid : Grid
+    partition : Partition
     """
 
-    grid: Grid
+    partition: Partition
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -35,14 +37,11 @@ class Cells:
 
     def zero(self) -> IntArray:
         """Return the state of no rows."""
-        return np.zeros(self.grid.n_cells, dtype=np.int64)
+        return np.zeros(self.partition.n_cells, dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Count the rows of a block in their cells."""
-        grid = self.grid
-        cells = np.empty(len(rows), dtype=np.int64)
-        cell_index(rows, np.array(grid.low), 1 / grid.widths, np.array(grid.shape, dtype=np.int64), cells)
-        _count(cells, state)
+        _count(self.partition.index(rows), state)
         return state
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
@@ -53,4 +52,5 @@ class Cells:
 @numba.njit(cache=True, nogil=True)
 def _count(cells: IntArray, state: IntArray) -> None:
     for i in range(cells.shape[0]):
-        state[cells[i]] += 1
+        if cells[i] >= 0:
+            state[cells[i]] += 1

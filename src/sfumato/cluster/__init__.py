@@ -1,6 +1,9 @@
 """Private clustering algorithms, one file each."""
 
 from sfumato.cluster.base import PrivateClusterer
+from sfumato.cluster.coreset import CoresetKMeans
+from sfumato.cluster.dpm import DPM
 from sfumato.cluster.grid import GridKMeans, grid_size
+from sfumato.cluster.lloyd import LloydKMeans
 
-__all__ = ["GridKMeans", "PrivateClusterer", "grid_size"]
+__all__ = ["DPM", "CoresetKMeans", "GridKMeans", "LloydKMeans", "PrivateClusterer", "grid_size"]

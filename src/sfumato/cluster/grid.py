@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from numbers import Integral
 from typing import Literal
 
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
+from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
 from sfumato.curator import Curator
 from sfumato.domain import Domain, Grid
 from sfumato.errors import ParameterError
@@ -50,8 +50,8 @@ def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -
     >>> grid_size(1600, 1.0, k=8, d=2, rule="eugkm")
     13
     """
-    _check_whole("k", k)
-    _check_whole("d", d, most=1000)
+    check_whole("k", k)
+    check_whole("d", d, most=1000)
     if rule not in ("rugnik", "eugkm"):
         raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {rule!r}")
     if not (n <= _LARGEST and 0 < epsilon <= _LARGEST):
@@ -70,11 +70,6 @@ def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -
         middle = (low + high) // 2
         low, high = (low, middle) if rises(middle) else (middle, high)
     return high
-
-
-def _check_whole(name: str, value: object, most: int = 10**18) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
-        raise ParameterError(f"`{name}` must be an integer >= 1 and at most {most:g}, got {value!r}")
 
 
 def _rugnik_bound(m: int, n: float, epsilon: float, k: int, d: int) -> float:
@@ -212,10 +207,10 @@ class GridKMeans(PrivateClusterer):
         return min(max(wanted, enough), math.floor(math.pow(self.max_cells, 1 / d) + 1e-9))
 
     def _check_parameters(self, domain: Domain) -> None:
-        _check_whole("max_cells", self.max_cells)
-        _check_whole("n_clusters", self.n_clusters, most=10**6)
+        check_whole("max_cells", self.max_cells)
+        check_whole("n_clusters", self.n_clusters, most=MOST_CLUSTERS)
         if self.n_public is not None:
-            _check_whole("n_public", self.n_public)
+            check_whole("n_public", self.n_public)
         if self.rule not in ("rugnik", "eugkm"):
             raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {self.rule!r}")
         if 2**domain.n_features > self.max_cells:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.aggregates import Aggregate
-from sfumato.domain import IntArray
+from sfumato.domain import Domain, IntArray
 
-BLOCK_ROWS = 2**15  # a block of a few columns stays in the processor's cache
+BLOCK_VALUES = 2**17  # a block stays in the processor's cache
 N_THREADS = min(os.cpu_count() or 1, 8)
 
 
@@ -22,15 +23,18 @@ class MemoryEngine:
     """Rows in a two-dimensional array of any real dtype and memory order, never copied as a whole.
 
     The array is cut into one stretch per thread; kernels release the interpreter lock. Memory beyond the
-    array: one state and one block of rows per thread.
+    array: one state and one block of rows per thread. Rows are brought into the domain block by block, so
+    that no aggregate ever sees one outside.
 
     Parameters
     ----------
     rows : ndarray of shape (n, d)
         Finite numbers.
+    domain : Domain
     """
 
     rows: NDArray[np.generic]
+    domain: Domain
 
     @property
     def n_features(self) -> int:
@@ -40,13 +44,20 @@ class MemoryEngine:
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's state over all rows: raw, before noise."""
         borders = np.linspace(0, len(self.rows), N_THREADS + 1).astype(np.int64)
-        with ThreadPoolExecutor(N_THREADS) as pool:
-            states = list(pool.map(lambda a, b: self._fold_stretch(aggregate, a, b), borders, borders[1:]))
-        return reduce(aggregate.merge, states)
+        stretches = list(pairwise(borders))
+        others = [self._pool.submit(self._fold_stretch, aggregate, *stretch) for stretch in stretches[1:]]
+        first = self._fold_stretch(aggregate, *stretches[0])
+        return reduce(aggregate.merge, (other.result() for other in others), first)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        # Threads live as long as the engine: to start them anew for every pass costs more than a short pass.
+        return ThreadPoolExecutor(max(1, N_THREADS - 1))
 
     def _fold_stretch(self, aggregate: Aggregate, start: int, stop: int) -> IntArray:
         state = aggregate.zero()
-        for first in range(start, stop, BLOCK_ROWS):
-            block = self.rows[first : min(first + BLOCK_ROWS, stop)]
-            state = aggregate.add(state, np.ascontiguousarray(block, dtype=np.float64))
+        stride = max(1, BLOCK_VALUES // self.n_features)
+        for first in range(start, stop, stride):
+            block = self.rows[first : min(first + stride, stop)]
+            state = aggregate.add(state, self.domain.clip(block))
         return state

@@ -1,0 +1,159 @@
+"""What the benchmarks of the centre methods share: data sets, estimators, and non-private k-means to compare with."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+
+from sfumato import cluster, metrics
+from sfumato.datasets import data_home, load
+
+METHODS = ("DPM", "LloydKMeans", "CoresetKMeans", "MaxCoverKMeans", "LocalSearchKMeans")
+N_PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set of the DPM paper's Tables 2 and 3, under its name there or in the data folder.
+
+    Parameters
+    ----------
+    name, title : str
+    n_clusters : int
+        The number of classes, which every method but DPM is given.
+    bounds : (float, float)
+    n_blob_features : int, optional
+        Columns of Gaussian blobs, drawn anew for every seed. None: read from the data folder, the same for every seed.
+    """
+
+    name: str
+    title: str
+    n_clusters: int
+    bounds: tuple[float, float]
+    n_blob_features: int | None = None
+
+
+DATA_SETS = {
+    data.name: data
+    for data in (
+        DataSet("synth_10d", "Synth-10d", 64, (-100.0, 100.0), 10),
+        DataSet("synth_100d", "Synth-100d", 64, (-100.0, 100.0), 100),
+        DataSet("mnist_embs", "MNIST embeddings", 10, (-10.0, 10.0)),
+        DataSet("fashion_embs", "Fashion embeddings", 10, (-10.0, 10.0)),
+        DataSet("letter", "UCI Letters", 26, (0.0, 15.0)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows clipped to the bounds, and their classes."""
+
+    X: np.ndarray
+    classes: np.ndarray
+
+    @property
+    def delta(self) -> float:
+        """1 / (n sqrt(n)), rounded."""
+        return float(f"{len(self.X) ** -1.5:.3g}")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Non-private k-means on the same rows: scikit-learn's best of 10 starts, and good runs to compare centres with."""
+
+    inertia: float
+    centers: np.ndarray
+    good_runs: list[np.ndarray]
+
+
+def data_names() -> list[str]:
+    """Data sets at hand: those of the folder only if SFUMATO_DATA names it."""
+    return [name for name, data in DATA_SETS.items() if data.n_blob_features or data_home()]
+
+
+def methods() -> list[str]:
+    """Centre methods at hand, by name."""
+    return [name for name in METHODS if hasattr(cluster, name)]
+
+
+def rows_of(name: str, seed: int, n_rows: int | None = None) -> Rows:
+    return _rows(name, seed if DATA_SETS[name].n_blob_features else 0, n_rows)
+
+
+def reference_of(name: str, seed: int, n_rows: int | None = None) -> Reference:
+    return _reference(name, seed if DATA_SETS[name].n_blob_features else 0, n_rows)
+
+
+def inertia_of_kmeans(name: str, seed: int, n_rows: int | None, n_clusters: int) -> float:
+    """Inertia of non-private k-means with any number of clusters, to judge a method that chose its own."""
+    if n_clusters == DATA_SETS[name].n_clusters:
+        return reference_of(name, seed, n_rows).inertia
+    return _inertia(name, seed if DATA_SETS[name].n_blob_features else 0, n_rows, n_clusters)
+
+
+@lru_cache(maxsize=256)
+def _inertia(name: str, seed: int, n_rows: int | None, n_clusters: int) -> float:
+    X = _rows(name, seed, n_rows).X
+    return float(KMeans(n_clusters, n_init=10, random_state=0).fit(X).inertia_)
+
+
+@lru_cache(maxsize=2)
+def _rows(name: str, seed: int, n_rows: int | None) -> Rows:
+    data = DATA_SETS[name]
+    if data.n_blob_features:
+        X, classes = make_blobs(
+            n_rows or 100_000,
+            data.n_blob_features,
+            centers=data.n_clusters,
+            center_box=data.bounds,
+            random_state=seed,
+        )
+    else:
+        X, classes = load(name)
+        chosen = np.random.default_rng(0).permutation(len(X))[:n_rows] if n_rows else slice(None)
+        X, classes = X[chosen], classes[chosen]
+    return Rows(np.clip(X, *data.bounds), classes)
+
+
+@lru_cache(maxsize=2)
+def _reference(name: str, seed: int, n_rows: int | None) -> Reference:
+    data, X = DATA_SETS[name], _rows(name, seed, n_rows).X
+    best = KMeans(data.n_clusters, n_init=10, random_state=0).fit(X)
+    if data.n_blob_features:  # all good runs on separated blobs are the same
+        good_runs = [best.cluster_centers_]
+    else:
+        good_runs = metrics.reference_kmeans(X, data.n_clusters, n_best=10, n_runs=20, sample_size=2_500)
+    return Reference(float(best.inertia_), best.cluster_centers_, good_runs)
+
+
+def make(
+    method: str, data: DataSet, *, delta: float, seed: int, **parameters: Any
+) -> cluster.PrivateClusterer:
+    """Build an estimator for a data set. DPM finds the number of clusters by itself."""
+    estimator = getattr(cluster, method)
+    if method != "DPM":
+        parameters["n_clusters"] = data.n_clusters
+    return estimator(delta=delta, bounds=data.bounds, random_state=seed, **parameters)
+
+
+def in_processes(call: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Yield `call(*job)` for each job in order, computed in two processes of one thread each."""
+    with parallel_config("loky", n_jobs=N_PROCESSES, inner_max_num_threads=1):
+        yield from Parallel(return_as="generator")(delayed(call)(*job) for job in jobs)
+
+
+def short(value: float) -> str:
+    """Write a ratio with as many decimals as matter."""
+    decimals = 3 if value < 2 else 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{decimals}f}"
+
+
+def markdown(head: list[str], lines: list[list[str]]) -> list[str]:
+    """Lay out a table."""
+    return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)]

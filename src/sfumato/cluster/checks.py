@@ -1,0 +1,33 @@
+"""Checks of parameters that several estimators share. Messages echo parameters, never data."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+from sfumato.errors import ParameterError
+
+MOST_CLUSTERS = 10**6
+
+
+def check_whole(name: str, value: object, most: int = 10**18) -> None:
+    """Refuse all but an integer from 1 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
+        raise ParameterError(f"`{name}` must be an integer >= 1 and at most {most:g}, got {value!r}")
+
+
+def check_positive(name: str, value: object, least: float = 0.0, most: float = 1e300) -> None:
+    """Refuse all but a positive number, from `least` to `most`."""
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not (number > 0 and least <= number <= most):
+        limits = f" from {least:g} to {most:g}" if least or most < 1e300 else ""
+        raise ParameterError(f"`{name}` must be a positive number{limits}, got {value!r}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse all but True and False."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"`{name}` must be True or False, got {value!r}")

@@ -1,0 +1,232 @@
+"""k-means by private local search (Balcan, Dick, Liang, Mou and Zhang 2017)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from sfumato.budget import Ledger, Plan, Step
+from sfumato.cluster.base import PrivateClusterer
+from sfumato.cluster.candidates import (
+    MAX_CLUSTERS,
+    Candidates,
+    candidate_steps,
+    distance_edges,
+    find_candidates,
+    max_candidates,
+    quantile,
+    recover,
+    recovery_steps,
+)
+from sfumato.cluster.checks import check_flag, check_whole
+from sfumato.cluster.refine import refine, refinement_steps
+from sfumato.curator import Curator, swap_sensitivity
+from sfumato.domain import Domain, FloatArray
+from sfumato.models import CentreModel
+from sfumato.partition import Voronoi
+from sfumato.synopsis import weighted_kmeans
+
+REFINE_SHARE = Fraction(1, 2)
+# Of what refinement leaves:
+CANDIDATE_SHARE = Fraction(55, 100)
+RADIUS_SHARE = Fraction(2, 100)
+SWAP_SHARE = Fraction(15, 100)
+RECOVERY_SHARE = Fraction(28, 100)
+N_SWAPS = 4  # the search on noisy counts has done most of the work
+MAX_SWAPS = 1000
+RADIUS_FACTOR = 1.5  # on the radius that holds most rows
+FREE_WORK = 4e9  # additions that the search on noisy counts may take
+
+
+class LocalSearchKMeans(PrivateClusterer):
+    """k-means by swapping centres for candidates while that lowers the cost.
+
+    Rows are projected to a few public random directions, where a private division of space into boxes yields
+    candidates with noisy counts. A local search on these noisy counts costs no budget and gives the start; a
+    few more swaps are then chosen by the exponential mechanism, by the cost of the rows themselves, each of
+    them truncated at a radius. The rows nearest to each centre give it in all columns.
+
+    Parameters
+    ----------
+    n_clusters : int
+        At most 1000.
+    n_swaps : int or "auto"
+        Number of private swaps; "auto" makes 4.
+    refine : bool
+        Spend half of the budget on moving the centres to the means of the rows around them.
+    epsilon, delta, rho : float
+        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+    bounds : (low, high) or Ball
+        Public bounds of the columns, never read off the data.
+    unit : str, optional
+        Column that identifies a person, see `max_rows_per_unit`.
+    max_rows_per_unit : int
+    ledger : Ledger, optional
+        Where the budget is charged before any row is read.
+    random_state : int, optional
+        Reproducible noise for experiments. The release is then marked: do not publish.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Estimated rows per cluster.
+    n_clusters_ : int
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private.
+
+    Privacy
+    -------
+    Unit: one row added or removed. Steps "middle" and "reach": noisy mean of all rows and noisy histogram of
+    their distances from it. Step "boxes": noisy counts of disjoint boxes, once per level. Step "box means":
+    noisy sums of the projected rows of each box. Step "radius": one more histogram of distances. Step
+    "swap", `n_swaps` times: a private selection by the decrease of the truncated cost, of spread one cost
+    unit. Steps "recovery": one histogram and the noisy sums of the groups; then those of the refinement.
+    All compose to the budget. Public inputs: all parameters, and the directions of the projection.
+    Not private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
+
+    References
+    ----------
+    .. [1] M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
+       high-dimensional Euclidean spaces. ICML 2017.
+    .. [2] E. Schubert, P. J. Rousseeuw. Faster k-medoids clustering: improving the PAM, CLARA, and CLARANS
+       algorithms. SISAP 2019.
+
+    Examples
+    --------
+    >>> from sfumato.cluster.local_search import LocalSearchKMeans
+    >>> from sfumato.datasets import separated_gaussians
+    >>> X, _ = separated_gaussians(2000, n_clusters=4, n_features=2, random_state=0)
+    >>> model = LocalSearchKMeans(n_clusters=4, epsilon=1.0, bounds=(-1, 1), random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_swaps: int | Literal["auto"] = "auto",
+        refine: bool = True,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        rho: float | None = None,
+        bounds: object = None,
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_swaps = n_swaps
+        self.refine = refine
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _plan(self, domain: Domain) -> Plan:
+        check_whole("n_clusters", self.n_clusters, most=MAX_CLUSTERS)
+        check_flag("refine", self.refine)
+        if not (isinstance(self.n_swaps, str) and self.n_swaps == "auto"):
+            check_whole("n_swaps", self.n_swaps, most=MAX_SWAPS)
+        start = 1 - REFINE_SHARE if self.refine else Fraction(1)
+        k = int(self.n_clusters)
+        return Plan(
+            *candidate_steps(domain, self.n_clusters, CANDIDATE_SHARE * start),
+            Step("radius", RADIUS_SHARE * start),
+            Step(
+                "swap",
+                SWAP_SHARE * start,
+                self._n_swaps,
+                swap_sensitivity(k, max_candidates(k)),
+                selection=True,
+            ),
+            *recovery_steps(domain, RECOVERY_SHARE * start),
+            *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()),
+        )
+
+    @property
+    def _n_swaps(self) -> int:
+        return N_SWAPS if self.n_swaps == "auto" else int(self.n_swaps)
+
+    def _cluster(self, curator: Curator) -> CentreModel:
+        candidates = find_candidates(curator, self.n_clusters)
+        centers = free_search(candidates.points, candidates.weights, self.n_clusters)
+        centers = self._swapped(curator, candidates, centers)
+        found = recover(curator, candidates, centers)
+        if not self.refine:
+            return CentreModel(found.centers, found.sizes)
+        return refine(curator, found.centers, groups=found.groups)
+
+    def _swapped(self, curator: Curator, candidates: Candidates, centers: FloatArray) -> FloatArray:
+        """Private swaps, with free k-means on the candidates after each."""
+        edges, projection = distance_edges(curator.domain), candidates.projection
+        noisy = curator.distances("radius", Voronoi(centers), centers, edges, projection)
+        radius = RADIUS_FACTOR * quantile(noisy.values, edges)
+        for _ in range(self._n_swaps):
+            swap = curator.swap("swap", centers, candidates.points, radius, projection)
+            if swap is not None:
+                centers = centers.copy()
+                centers[swap[0]] = candidates.points[swap[1]]
+                centers = _settled(candidates.points, candidates.weights, centers)
+        return centers
+
+
+def free_search(points: FloatArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """Local search on released points with released weights: post-processing, at no cost.
+
+    Swaps and k-means take turns, since each escapes from where the other is stuck.
+    """
+    centers, _ = weighted_kmeans(points, weights, n_clusters, n_init=3)
+    between = pairwise_distances(points, metric="sqeuclidean")
+    n_swaps = int(min(2 * n_clusters, FREE_WORK / (n_clusters * len(points) ** 2)))
+    for _ in range(2):
+        for _ in range(n_swaps):
+            swapped = best_swap(points, weights, centers, between)
+            if swapped is None:
+                break
+            centers = swapped
+        centers = _settled(points, weights, centers)
+    return centers
+
+
+def best_swap(
+    points: FloatArray, weights: FloatArray, centers: FloatArray, between: FloatArray
+) -> FloatArray | None:
+    """Centres after the swap for a point that lowers the weighted cost the most; None if no swap does.
+
+    As FastPAM does (Schubert and Rousseeuw 2019): what a new point saves does not depend on the centre that
+    leaves, except for the points of that centre, which fall back on their second nearest.
+    """
+    costs = pairwise_distances(points, centers, metric="sqeuclidean")
+    nearest = costs.argmin(axis=1)
+    first = costs[np.arange(len(points)), nearest]
+    costs[np.arange(len(points)), nearest] = np.inf
+    second = np.minimum(costs.min(axis=1), 4 * between.max())  # one centre has no second: any large cost
+    saved = first[:, None] - between
+    gains = weights @ np.maximum(saved, 0.0)
+    owned = (nearest == np.arange(len(centers))[:, None]) * weights
+    savings = gains + owned @ np.maximum(np.minimum(saved, 0.0), (first - second)[:, None])
+    out, new = divmod(int(savings.argmax()), len(points))
+    if savings[out, new] <= 1e-9 * (weights @ first):
+        return None
+    swapped = centers.copy()
+    swapped[out] = points[new]
+    return swapped
+
+
+def _settled(points: FloatArray, weights: FloatArray, centers: FloatArray) -> FloatArray:
+    """Centres after weighted k-means from where they are."""
+    settled, _ = weighted_kmeans(points, weights, len(centers), starts=[centers])
+    return settled

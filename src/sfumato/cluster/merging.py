@@ -1,0 +1,88 @@
+"""How many clusters there are among released cells: which of them to merge. Post-processing, free."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from sfumato.cluster.refine import Cells
+from sfumato.domain import FloatArray
+
+NEARLY = 1 / 6  # a silhouette within this share of the best is nearly as good
+CLEAR = 0.2  # a merge that raises the silhouette of its rows by this much joins parts of one cluster
+
+
+def separated_clusters(cells: Cells) -> FloatArray:
+    """Merge cells that are parts of one cluster, and return the centres of the clusters.
+
+    Cells are merged two by two by Ward's criterion, and stages are compared by the silhouette of balls with
+    the released sizes, centres and mean square. We start at the finest stage that is nearly as good as the
+    best, since two clusters shown as one are a greater loss than one shown as two, and go on merging as long
+    as a merge is a clear gain for the rows that it concerns.
+    """
+    if len(cells.centers) <= 2:  # one stage, nothing to compare
+        return cells.centers
+    sizes = np.maximum(cells.sizes, 1.0)
+    merges = _ward(cells.centers, sizes)
+    distances = np.sqrt(cdist(cells.centers, cells.centers, "sqeuclidean") + 2 * cells.mean_square)
+    labels = np.arange(len(sizes))
+    for kept, dropped in merges[: _settled(_silhouettes(distances, sizes, merges), merges, sizes)]:
+        labels[labels == dropped] = kept
+    groups, labels = np.unique(labels, return_inverse=True)
+    weights = np.zeros((len(groups), len(sizes)))
+    weights[labels, np.arange(len(sizes))] = sizes
+    centers: FloatArray = (weights / weights.sum(axis=1, keepdims=True)) @ cells.centers
+    return centers
+
+
+def _ward(centers: FloatArray, sizes: FloatArray) -> list[tuple[int, int]]:
+    """Merges of Ward's agglomeration down to two clusters, as (cluster kept, cluster dropped)."""
+    centers, sizes, merges = centers.copy(), sizes.copy(), []
+    harmonic = sizes[:, None] * sizes / (sizes[:, None] + sizes)
+    costs = cdist(centers, centers, "sqeuclidean") * harmonic
+    np.fill_diagonal(costs, np.inf)
+    for _ in range(len(sizes) - 2):
+        i, j = sorted(divmod(int(costs.argmin()), len(sizes)))
+        total = sizes[i] + sizes[j]
+        centers[i] = (sizes[i] * centers[i] + sizes[j] * centers[j]) / total
+        sizes[i] = total
+        costs[j, :] = costs[:, j] = np.inf
+        row = ((centers - centers[i]) ** 2).sum(axis=1) * sizes * total / (sizes + total)
+        row[np.isinf(costs[i]) | np.isinf(costs[:, i])] = np.inf
+        costs[i, :] = costs[:, i] = row
+        merges.append((i, j))
+    return merges
+
+
+def _silhouettes(distances: FloatArray, sizes: FloatArray, merges: list[tuple[int, int]]) -> FloatArray:
+    """Mean silhouette of the cells before the first merge and after each."""
+    everyone = np.arange(len(sizes))
+    labels, weights = everyone.copy(), sizes.copy()
+    sums = distances * sizes  # (n_cells, n_clusters): summed distances to the rows of each cluster
+    scores = []
+    for kept, dropped in [(0, 0), *merges]:
+        if kept != dropped:
+            sums[:, kept] += sums[:, dropped]
+            sums[:, dropped] = np.inf
+            weights[kept] += weights[dropped]
+            labels[labels == dropped] = kept
+        means = sums / weights
+        inner = means[everyone, labels]
+        means[everyone, labels] = np.inf
+        outer = means.min(axis=1)
+        scores.append(
+            np.average((outer - inner) / np.maximum(np.maximum(outer, inner), 1e-300), weights=sizes)
+        )
+    return np.array(scores)
+
+
+def _settled(scores: FloatArray, merges: list[tuple[int, int]], sizes: FloatArray) -> int:
+    """How many of the merges to make."""
+    start = int(np.flatnonzero(scores >= scores.max() - NEARLY * abs(scores.max()))[0])
+    weights = sizes.copy()
+    for stage, (kept, dropped) in enumerate(merges):
+        weights[kept] += weights[dropped]
+        gain = scores[stage + 1] - scores[stage]
+        if stage >= start and gain <= CLEAR * weights[kept] / sizes.sum():
+            return stage
+    return len(merges)

@@ -1,0 +1,178 @@
+"""Refinement: from crude released centres to accurate ones. Shared by all centre methods.
+
+Once centres are public, rows are assigned to the nearest and only their displacements from it are averaged,
+clipped to the radius of a cluster rather than that of the domain. Several rounds move more cells than there
+are clusters; these are then merged, which is free, and a last round moves the merged centres. A cell that
+stands for two clusters is split on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.budget import Step
+from sfumato.curator import Curator, NoisySums, SplitRule, sums_sensitivity
+from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.models import CentreModel
+from sfumato.partition import Partition, Voronoi
+from sfumato.synopsis import weighted_kmeans
+
+N_ROUNDS = 4  # three for the cells, one for the merged centres
+MEASURED = (1, 3)  # rounds before which distances are measured; later ones follow from these
+HISTOGRAM_SHARE = Fraction(1, 20)  # of the refinement, for all histograms
+SPLIT_SHARE = Fraction(1, 10)  # of the refinement
+WITHIN_RADIUS = 0.7  # share of the rows that are not clipped; measured to matter little from 0.5 to 0.9
+BINS_PER_OCTAVE, N_OCTAVES = 3, 16
+VISIBLE = 2  # a size is told from zero when it is this many times the noise in it
+SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
+
+
+class Cells(NamedTuple):
+    """Released centres, the sizes of their Voronoi cells, and the mean squared distance within."""
+
+    centers: FloatArray
+    sizes: FloatArray
+    mean_square: float
+
+
+class Reach(NamedTuple):
+    """The radius that holds most rows around their centres, and the mean square of their distances."""
+
+    radius: float
+    mean_square: float
+
+
+Merge = Callable[[Cells], FloatArray]
+
+
+def refinement_steps(domain: Domain, share: Fraction, *, split: bool = True) -> tuple[Step, ...]:
+    """Steps that `refine` asks, for `share` of the whole budget."""
+    histograms, splits = HISTOGRAM_SHARE * share, SPLIT_SHARE * share if split else Fraction(0)
+    moves = share - histograms - splits
+    steps = [Step(f"distances {i}", histograms / len(MEASURED)) for i in MEASURED]
+    for i in range(1, N_ROUNDS + 1):
+        steps.append(Step(f"displacements {i}", moves / N_ROUNDS, sensitivity=sums_sensitivity(domain)))
+    if split:
+        steps.append(Step("cell splits", splits / 2, sensitivity=SPLIT_RULE.sensitivity, selection=True))
+        steps.append(Step("cell sizes", splits / 2))
+    return tuple(steps)
+
+
+def refine(
+    curator: Curator,
+    centers: FloatArray,
+    *,
+    merge: Merge | None = None,
+    split: bool = True,
+    groups: Partition | None = None,
+) -> CentreModel:
+    """Move released centres to the means of the rows around them, and merge what belongs together.
+
+    Parameters
+    ----------
+    curator : Curator
+        Whose plan has the steps of `refinement_steps` with the same `split`.
+    centers : float array of shape (m, d)
+    merge : function, optional
+        Takes refined `Cells` and returns fewer centres. By default, weighted k-means with as many centres
+        as were given.
+    split : bool
+        Split every cell in two after the first round: for starts with one centre per cluster, which may
+        stand for two.
+    groups : Partition, optional
+        The groups of which `centers` are noisy means. They hold rows together in the first round, when the
+        noise in the centres may be too large to tell which is the nearest.
+    """
+    n_given = len(centers)
+    merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
+    around: Partition = groups or Voronoi(centers)
+    for i in range(1, N_ROUNDS):
+        if i in MEASURED:
+            reach = _reach(curator, i, centers, around)
+        cells = _round(curator, i, centers, around, reach)
+        centers = cells.centers
+        if split and i == 1:
+            centers = _split(curator, cells)
+        around = Voronoi(centers)
+    merged = merge(cells)
+    cells = _round(curator, N_ROUNDS, merged, Voronoi(merged), _widened(reach, cells, merged))
+    return CentreModel(cells.centers, cells.sizes)
+
+
+def merged_into(
+    centers: FloatArray, sizes: FloatArray, n_clusters: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Merge released centres into at most `n_clusters` by weighted k-means; None keeps all."""
+    if n_clusters is None or len(centers) <= n_clusters:
+        return centers, sizes
+    return weighted_kmeans(centers, np.maximum(sizes, 0.0), n_clusters, n_init=20)
+
+
+def _round(curator: Curator, i: int, centers: FloatArray, groups: Partition, reach: Reach) -> Cells:
+    """Move centres to the noisy means of their groups."""
+    noisy = curator.sums(f"displacements {i}", groups, centers, np.full(len(centers), reach.radius))
+    moved = curator.domain.clip(centers + _moves(noisy))
+    return Cells(moved, np.maximum(noisy.sizes, 0.0), reach.mean_square)
+
+
+def _widened(reach: Reach, cells: Cells, merged: FloatArray) -> Reach:
+    """Reach of merged centres: as far again as the cells lie from them."""
+    squares = ((cells.centers - merged[Voronoi(merged).index(cells.centers)]) ** 2).sum(axis=1)
+    between = float(cells.sizes @ squares) / max(float(cells.sizes.sum()), 1.0)
+    mean_square = reach.mean_square + between
+    factor = np.sqrt(mean_square / reach.mean_square) if reach.mean_square > 0 else 1.0
+    return Reach(reach.radius * factor, mean_square)
+
+
+def _moves(noisy: NoisySums) -> FloatArray:
+    """Mean displacements, shrunk where they are no larger than their noise (James and Stein 1961)."""
+    sizes = _safe_sizes(noisy)
+    moves = noisy.sums / sizes[:, None]
+    squares = np.maximum((moves**2).sum(axis=1), 1e-300)
+    kept: FloatArray = np.maximum(0.0, 1.0 - _errors(noisy) ** 2 / squares)
+    return kept[:, None] * moves
+
+
+def _errors(noisy: NoisySums) -> FloatArray:
+    """Standard deviation of the noise in each mean, in distance."""
+    errors: FloatArray = np.sqrt(noisy.sums.shape[1]) * noisy.sum_std / _safe_sizes(noisy)
+    return errors
+
+
+def _safe_sizes(noisy: NoisySums) -> FloatArray:
+    """Sizes to divide by: those lost in their noise count as that noise, which shortens a move."""
+    return np.maximum(noisy.sizes, max(1.0, VISIBLE * noisy.size_std))
+
+
+def _reach(curator: Curator, i: int, centers: FloatArray, groups: Partition) -> Reach:
+    """How far rows are from their centres, from a noisy histogram."""
+    diameter = 2 * float(np.linalg.norm(curator.domain.half_width))
+    edges = diameter * 2.0 ** (np.arange(1 - BINS_PER_OCTAVE * N_OCTAVES, 1) / BINS_PER_OCTAVE)
+    noisy = curator.distances(f"distances {i}", groups, centers, edges)
+    reached = np.maximum.accumulate(np.maximum(np.cumsum(noisy.values[:-1]), 0))  # rows below each edge
+    share = reached / max(float(reached[-1]), 1.0)
+    at = min(int(np.searchsorted(share, WITHIN_RADIUS)), len(edges) - 1)
+    middles = edges * 2.0 ** (-0.5 / BINS_PER_OCTAVE)
+    return Reach(float(edges[at]), float(np.diff(share, prepend=0.0) @ middles**2))
+
+
+def _split(curator: Curator, cells: Cells) -> FloatArray:
+    """Cut each cell at its best split, where the noisy sizes of both sides are visible."""
+    domain, centers = curator.domain, cells.centers
+    reach = np.sqrt(cells.mean_square)
+    low = np.maximum(centers - 2 * reach, np.array(domain.low))
+    high = np.minimum(centers + 2 * reach, np.array(domain.high))
+    high = np.maximum(high, low + 1e-9 * domain.half_width)
+    sizes: IntArray = np.rint(cells.sizes).astype(np.int64)
+    found = curator.splits("cell splits", "cell sizes", Voronoi(centers), (low, high), SPLIT_RULE, sizes)
+    cut = np.flatnonzero((found.sizes > VISIBLE * found.size_std).all(axis=1))
+    half = reach / np.sqrt(domain.n_features)
+    left, right = centers.copy(), centers[cut]
+    left[cut, found.columns[cut]] = found.thresholds[cut] - half
+    right[np.arange(len(cut)), found.columns[cut]] = found.thresholds[cut] + half
+    both: FloatArray = domain.clip(np.concatenate([left, right]))
+    return both
