@@ -13,7 +13,8 @@ from sklearn.datasets import make_blobs
 from sfumato import cluster, metrics
 from sfumato.datasets import data_home, load
 
-METHODS = ("DPM", "LloydKMeans", "CoresetKMeans", "MaxCoverKMeans", "LocalSearchKMeans")
+GIVEN_K = "DPM, k given"
+METHODS = ("DPM", GIVEN_K, "LloydKMeans", "CoresetKMeans", "MaxCoverKMeans", "LocalSearchKMeans")
 N_PROCESSES = 2
 
 
@@ -79,7 +80,11 @@ def data_names() -> list[str]:
 
 def methods() -> list[str]:
     """Centre methods at hand, by name."""
-    return [name for name in METHODS if hasattr(cluster, name)]
+    return [name for name in METHODS if hasattr(cluster, class_of(name))]
+
+
+def class_of(method: str) -> str:
+    return "DPM" if method == GIVEN_K else method
 
 
 def rows_of(name: str, seed: int, n_rows: int | None = None) -> Rows:
@@ -135,8 +140,8 @@ def _reference(name: str, seed: int, n_rows: int | None) -> Reference:
 def make(
     method: str, data: DataSet, *, delta: float, seed: int, **parameters: Any
 ) -> cluster.PrivateClusterer:
-    """Build an estimator for a data set. DPM finds the number of clusters by itself."""
-    estimator = getattr(cluster, method)
+    """Build an estimator for a data set. DPM finds the number of clusters by itself unless it is given."""
+    estimator = getattr(cluster, class_of(method))
     if method != "DPM":
         parameters["n_clusters"] = data.n_clusters
     return estimator(delta=delta, bounds=data.bounds, random_state=seed, **parameters)

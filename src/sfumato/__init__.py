@@ -4,20 +4,37 @@ from importlib.metadata import version as _version
 
 from sfumato import datasets, metrics
 from sfumato.budget import Budget, Ledger
-from sfumato.cluster import GridKMeans, grid_size
+from sfumato.cluster import (
+    DPM,
+    CoresetKMeans,
+    GridKMeans,
+    LloydKMeans,
+    LocalSearchKMeans,
+    MaxCoverKMeans,
+    grid_size,
+)
 from sfumato.domain import Ball
+from sfumato.planner import recommend
+from sfumato.projection import RandomProjection
 from sfumato.release import Release
 
 __version__ = _version("sfumato")
 
 __all__ = [
+    "DPM",
     "Ball",
     "Budget",
+    "CoresetKMeans",
     "GridKMeans",
     "Ledger",
+    "LloydKMeans",
+    "LocalSearchKMeans",
+    "MaxCoverKMeans",
+    "RandomProjection",
     "Release",
     "__version__",
     "datasets",
     "grid_size",
     "metrics",
+    "recommend",
 ]

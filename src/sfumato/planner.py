@@ -1,0 +1,111 @@
+"""Before anything is spent: which method to take, from public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.budget import Budget, Plan, Step, calibrate
+from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer
+from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
+from sfumato.errors import ParameterError
+
+__all__ = ["Recommendation", "recommend"]
+
+GRID_COLUMNS = 8  # more columns leave a grid two cells per side
+GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better (docs/methods.md)
+SPLIT_ROWS = 500  # ... below which splits find less than Lloyd's iterations
+FEW_COLUMNS = 2
+CLUSTERS_UNKNOWN = 10  # when no number is given
+LARGEST_COUNT = 10**18
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A method and why it is recommended.
+
+    Parameters
+    ----------
+    method : type
+        The estimator class.
+    parameters : dict
+        Those that follow from the numbers given.
+    reason : str
+    """
+
+    method: type[PrivateClusterer]
+    parameters: dict[str, Any]
+    reason: str
+
+    def make(self, **others: Any) -> PrivateClusterer:
+        """Build the estimator; give at least `bounds`."""
+        return self.method(**self.parameters, **others)
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{self.method.__name__}({given}): {self.reason}"
+
+
+def recommend(
+    n: float,
+    d: int,
+    k: int | None = None,
+    epsilon: float | Fraction | str | None = 1.0,
+    delta: float | Fraction | str = 0.0,
+    rho: float | Fraction | str | None = None,
+) -> Recommendation:
+    """Recommend a method for a table of about `n` rows and `d` columns. Reads and spends nothing.
+
+    Parameters
+    ----------
+    n : float
+        Number of rows: a public guess; its order of magnitude is enough.
+    d : int
+        Number of columns.
+    k : int, optional
+        Number of clusters wanted; None if the method should find it.
+    epsilon, delta, rho : float
+        The budget, as for an estimator.
+
+    Returns
+    -------
+    Recommendation
+        Prints as a sentence; ``make(bounds=...)`` builds the estimator.
+
+    Notes
+    -----
+    The rule follows measurements on simulated and real data: docs/methods.md.
+
+    Examples
+    --------
+    >>> print(recommend(n=2_000, d=2, k=8))
+    GridKMeans(n_clusters=8, epsilon=1.0): few columns and 261 rows per cluster and unit of epsilon
+    >>> recommend(n=100_000, d=40, k=10, epsilon=1, delta=1e-8).make(bounds=(-10, 10))
+    DPM(bounds=(-10, 10), delta=1e-08, epsilon=1, n_clusters=10)
+    """
+    check_positive("n", n, most=LARGEST_COUNT)
+    check_whole("d", d)
+    if k is not None:
+        check_whole("k", k, most=MOST_CLUSTERS)
+    per_cluster = float(n) * _laplace_epsilon(epsilon, delta, rho) / (k or CLUSTERS_UNKNOWN)
+    budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
+    parameters = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
+    found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
+    if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or per_cluster < GRID_ROWS):
+        return Recommendation(GridKMeans, parameters, f"few columns and {found}")
+    if k is None:
+        return Recommendation(DPM, parameters, "finds the number of clusters by itself")
+    if per_cluster < SPLIT_ROWS:
+        return Recommendation(LloydKMeans, parameters, f"too few for splits: {found}")
+    return Recommendation(DPM, parameters, f"enough for splits: {found}")
+
+
+def _laplace_epsilon(epsilon: Any, delta: Any, rho: Any) -> float:
+    """Epsilon whose Laplace noise is as large as the noise of a count that gets the whole budget."""
+    if rho is not None and (epsilon not in (None, 1.0) or delta):
+        raise ParameterError(f"give `rho`, or `epsilon` and `delta`, got {rho!r}, {epsilon!r}, {delta!r}")
+    budget = Budget(epsilon, delta) if rho is None else Budget(rho=rho)
+    plan = calibrate(Plan(Step("rows", share=1)), budget)
+    return math.sqrt(2) / max(plan.nominal(plan["rows"]).noise_std, 1e-90)
