@@ -142,7 +142,7 @@ def test_the_best_swap_is_the_best_of_all(k):
             after = centers.copy()
             after[i] = point
             costs.append(weighted_cost(points, weights, after))
-    swapped = best_swap(points, weights, centers, between)
+    swapped = best_swap(points, weights, centers, between, np.inf)
     best = min(costs)
     if best < weighted_cost(points, weights, centers):
         assert weighted_cost(points, weights, swapped) == pytest.approx(best)
@@ -153,7 +153,7 @@ def test_the_best_swap_is_the_best_of_all(k):
 def test_no_swap_where_every_point_is_a_centre():
     points = np.random.default_rng(0).normal(size=(4, 2))
     between = ((points[:, None] - points) ** 2).sum(axis=2)
-    assert best_swap(points, np.ones(4), points, between) is None
+    assert best_swap(points, np.ones(4), points, between, np.inf) is None
 
 
 def test_the_free_search_finds_what_k_means_misses():

@@ -10,8 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from sfumato.cluster.merging import _silhouettes, _ward, separated_clusters
-from sfumato.cluster.refine import Cells
+from sfumato.cluster.merging import Cells, _silhouettes, _ward, merged_into, separated_clusters
 
 
 def parts(labels):
@@ -32,7 +31,7 @@ def stages_of(merges, n_cells):
 
 
 def ward_stages(centers, sizes):
-    return stages_of(_ward(centers, sizes), len(sizes))
+    return stages_of(_ward(centers, sizes, 2), len(sizes))
 
 
 def spread_within(points, weights):
@@ -108,7 +107,7 @@ def test_ward_changes_nothing_that_it_is_given():
     rng = np.random.default_rng(0)
     centers, sizes = rng.normal(size=(8, 2)), rng.uniform(1, 9, size=8)
     before = centers.copy(), sizes.copy()
-    _ward(centers, sizes)
+    _ward(centers, sizes, 2)
     assert (centers == before[0]).all()
     assert (sizes == before[1]).all()
 
@@ -127,7 +126,7 @@ def test_silhouette_agrees_with_its_twin(seed):
     m = int(rng.integers(3, 30))
     centers, sizes = rng.normal(size=(m, 3)), rng.uniform(1, 100, size=m)
     distances = np.sqrt(cdist(centers, centers) ** 2 + 2 * rng.uniform(0, 0.3))
-    merges = _ward(centers, sizes)
+    merges = _ward(centers, sizes, 2)
     expected = [silhouette_twin(distances, sizes, labels) for labels in stages_of(merges, m)]
     assert _silhouettes(distances, sizes, merges) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
@@ -149,7 +148,7 @@ def test_silhouettes_lie_between_minus_one_and_one():
         m = int(rng.integers(3, 20))
         centers, sizes = rng.normal(size=(m, 2)), rng.choice([1.0, 2.0, 1e9], size=m)
         distances = np.sqrt(cdist(centers, centers) ** 2 + rng.choice([0.0, 1e-300, 1.0]))
-        assert (np.abs(_silhouettes(distances, sizes, _ward(centers, sizes))) <= 1).all()
+        assert (np.abs(_silhouettes(distances, sizes, _ward(centers, sizes, 2))) <= 1).all()
 
 
 def matched(found, wanted):
@@ -237,3 +236,26 @@ def test_units_and_places_do_not_matter():
     order = np.random.default_rng(0).permutation(20)
     shuffled = separated_clusters(Cells(cells.centers[order], cells.sizes[order], cells.mean_square))
     assert np.array(sorted(shuffled.tolist())) == pytest.approx(np.array(sorted(found.tolist())))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_separated_clusters_are_merged_without_missing_one(seed):
+    rng = np.random.default_rng(seed)
+    at = rng.uniform(-100, 100, size=(64, 10))
+    cells = np.repeat(at, 2, axis=0) + rng.normal(scale=0.5, size=(128, 10))
+    centers, sizes = merged_into(cells, rng.uniform(500, 1500, size=128), 64)
+    assert len(centers) == len(sizes) == 64
+    assert matched(centers, at) < 3
+
+
+def test_merging_into_as_many_or_any_number_keeps_all():
+    centers, sizes = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0, 3.0])
+    for n_clusters in (3, 4, None):
+        found = merged_into(centers, sizes, n_clusters)
+        assert found[0] is centers
+        assert found[1] is sizes
+
+
+def test_very_many_cells_are_merged_too():
+    centers = np.random.default_rng(0).normal(size=(2100, 2))
+    assert len(merged_into(centers, np.ones(2100), 3)[0]) == 3

@@ -10,8 +10,8 @@ import numpy as np
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import MOST_CLUSTERS, check_flag, check_positive, check_whole
-from sfumato.cluster.merging import separated_clusters
-from sfumato.cluster.refine import Cells, merged_into, refine, refinement_steps
+from sfumato.cluster.merging import Cells, merged_into, separated_clusters
+from sfumato.cluster.refine import refine, refinement_steps
 from sfumato.curator import Curator, NoisySplits, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.errors import ParameterError

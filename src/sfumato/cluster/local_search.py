@@ -174,6 +174,7 @@ class LocalSearchKMeans(PrivateClusterer):
         edges, projection = distance_edges(curator.domain), candidates.projection
         noisy = curator.distances("radius", Voronoi(centers), centers, edges, projection)
         radius = RADIUS_FACTOR * quantile(noisy.values, edges)
+        centers = swapped_freely(candidates.points, candidates.weights, centers, radius)
         for _ in range(self._n_swaps):
             swap = curator.swap("swap", centers, candidates.points, radius, projection)
             if swap is not None:
@@ -184,16 +185,22 @@ class LocalSearchKMeans(PrivateClusterer):
 
 
 def free_search(points: FloatArray, weights: FloatArray, n_clusters: int) -> FloatArray:
-    """Local search on released points with released weights: post-processing, at no cost.
-
-    Swaps and k-means take turns, since each escapes from where the other is stuck.
-    """
+    """Local search on released points with released weights: post-processing, at no cost."""
     centers, _ = weighted_kmeans(points, weights, n_clusters, n_init=3)
-    between = pairwise_distances(points, metric="sqeuclidean")
-    n_swaps = int(min(2 * n_clusters, FREE_WORK / (n_clusters * len(points) ** 2)))
+    return swapped_freely(points, weights, centers, np.inf)
+
+
+def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray, radius: float) -> FloatArray:
+    """Centres after swaps that lower the truncated weighted cost, in turns with k-means.
+
+    Each escapes from where the other is stuck. Truncation keeps centres from points that are nothing but
+    noise, far from all others.
+    """
+    between = np.minimum(pairwise_distances(points, metric="sqeuclidean"), radius**2)
+    n_swaps = int(min(2 * len(centers), FREE_WORK / (len(centers) * len(points) ** 2)))
     for _ in range(2):
         for _ in range(n_swaps):
-            swapped = best_swap(points, weights, centers, between)
+            swapped = best_swap(points, weights, centers, between, radius)
             if swapped is None:
                 break
             centers = swapped
@@ -202,18 +209,21 @@ def free_search(points: FloatArray, weights: FloatArray, n_clusters: int) -> Flo
 
 
 def best_swap(
-    points: FloatArray, weights: FloatArray, centers: FloatArray, between: FloatArray
+    points: FloatArray, weights: FloatArray, centers: FloatArray, between: FloatArray, radius: float
 ) -> FloatArray | None:
-    """Centres after the swap for a point that lowers the weighted cost the most; None if no swap does.
+    """Centres after the swap for a point that lowers the truncated cost the most; None if no swap does.
+
+    `between` holds the squared distances of the points from each other, truncated as well.
 
     As FastPAM does (Schubert and Rousseeuw 2019): what a new point saves does not depend on the centre that
     leaves, except for the points of that centre, which fall back on their second nearest.
     """
-    costs = pairwise_distances(points, centers, metric="sqeuclidean")
+    costs = np.minimum(pairwise_distances(points, centers, metric="sqeuclidean"), radius**2)
     nearest = costs.argmin(axis=1)
     first = costs[np.arange(len(points)), nearest]
     costs[np.arange(len(points)), nearest] = np.inf
-    second = np.minimum(costs.min(axis=1), 4 * between.max())  # one centre has no second: any large cost
+    # One centre has no second: all points must then go to the new one, and any large cost says so.
+    second = np.minimum(costs.min(axis=1), min(radius**2, 4 * float(between.max()) + 4 * float(first.max())))
     saved = first[:, None] - between
     gains = weights @ np.maximum(saved, 0.0)
     owned = (nearest == np.arange(len(centers))[:, None]) * weights

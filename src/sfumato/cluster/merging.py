@@ -1,15 +1,47 @@
-"""How many clusters there are among released cells: which of them to merge. Post-processing, free."""
+"""Which released cells to merge, and into how many clusters. Post-processing, free."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from sfumato.cluster.refine import Cells
 from sfumato.domain import FloatArray
+from sfumato.synopsis import weighted_kmeans
 
 NEARLY = 1 / 6  # a silhouette within this share of the best is nearly as good
 CLEAR = 0.2  # a merge that raises the silhouette of its rows by this much joins parts of one cluster
+
+
+N_STARTS = 20  # of k-means on the cells, beside Ward's clusters
+WARD_CELLS = 2048  # Ward's agglomeration takes memory quadratic in the number of cells
+
+
+class Cells(NamedTuple):
+    """Released centres, the sizes of their cells, and the mean squared distance of rows within."""
+
+    centers: FloatArray
+    sizes: FloatArray
+    mean_square: float
+
+
+def merged_into(
+    centers: FloatArray, sizes: FloatArray, n_clusters: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Merge released centres into at most `n_clusters` by weighted k-means; None keeps all.
+
+    One of the starts is Ward's clustering: among many separated clusters, random starts miss some.
+    """
+    if n_clusters is None or len(centers) <= n_clusters:
+        return centers, sizes
+    if len(centers) > WARD_CELLS:
+        return weighted_kmeans(centers, np.maximum(sizes, 0.0), n_clusters, n_init=1)
+    weights = np.maximum(sizes, 1.0)
+    merges = _ward(centers, weights, n_clusters)
+    starts = [_means(centers, weights, merges)]
+    return weighted_kmeans(centers, np.maximum(sizes, 0.0), n_clusters, n_init=N_STARTS, starts=starts)
 
 
 def separated_clusters(cells: Cells) -> FloatArray:
@@ -23,25 +55,31 @@ def separated_clusters(cells: Cells) -> FloatArray:
     if len(cells.centers) <= 2:  # one stage, nothing to compare
         return cells.centers
     sizes = np.maximum(cells.sizes, 1.0)
-    merges = _ward(cells.centers, sizes)
+    merges = _ward(cells.centers, sizes, 2)
     distances = np.sqrt(cdist(cells.centers, cells.centers, "sqeuclidean") + 2 * cells.mean_square)
+    n_merges = _settled(_silhouettes(distances, sizes, merges), merges, sizes)
+    return _means(cells.centers, sizes, merges[:n_merges])
+
+
+def _means(centers: FloatArray, sizes: FloatArray, merges: Sequence[tuple[int, int]]) -> FloatArray:
+    """Weighted means of the clusters that merges make of cells."""
     labels = np.arange(len(sizes))
-    for kept, dropped in merges[: _settled(_silhouettes(distances, sizes, merges), merges, sizes)]:
+    for kept, dropped in merges:
         labels[labels == dropped] = kept
     groups, labels = np.unique(labels, return_inverse=True)
     weights = np.zeros((len(groups), len(sizes)))
     weights[labels, np.arange(len(sizes))] = sizes
-    centers: FloatArray = (weights / weights.sum(axis=1, keepdims=True)) @ cells.centers
-    return centers
+    means: FloatArray = (weights / weights.sum(axis=1, keepdims=True)) @ centers
+    return means
 
 
-def _ward(centers: FloatArray, sizes: FloatArray) -> list[tuple[int, int]]:
-    """Merges of Ward's agglomeration down to two clusters, as (cluster kept, cluster dropped)."""
+def _ward(centers: FloatArray, sizes: FloatArray, n_clusters: int) -> list[tuple[int, int]]:
+    """Merges of Ward's agglomeration down to `n_clusters`, as (cluster kept, cluster dropped)."""
     centers, sizes, merges = centers.copy(), sizes.copy(), []
     harmonic = sizes[:, None] * sizes / (sizes[:, None] + sizes)
     costs = cdist(centers, centers, "sqeuclidean") * harmonic
     np.fill_diagonal(costs, np.inf)
-    for _ in range(len(sizes) - 2):
+    for _ in range(len(sizes) - n_clusters):
         i, j = sorted(divmod(int(costs.argmin()), len(sizes)))
         total = sizes[i] + sizes[j]
         centers[i] = (sizes[i] * centers[i] + sizes[j] * centers[j]) / total

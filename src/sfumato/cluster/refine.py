@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.budget import Step
+from sfumato.cluster.merging import Cells, merged_into
 from sfumato.curator import Curator, NoisySums, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.models import CentreModel
 from sfumato.partition import Partition, Voronoi
-from sfumato.synopsis import weighted_kmeans
 
 N_ROUNDS = 4  # three for the cells, one for the merged centres
 MEASURED = (1, 3)  # rounds before which distances are measured; later ones follow from these
@@ -29,14 +29,6 @@ WITHIN_RADIUS = 0.7  # share of the rows that are not clipped; measured to matte
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 VISIBLE = 2  # a size is told from zero when it is this many times the noise in it
 SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
-
-
-class Cells(NamedTuple):
-    """Released centres, the sizes of their Voronoi cells, and the mean squared distance within."""
-
-    centers: FloatArray
-    sizes: FloatArray
-    mean_square: float
 
 
 class Reach(NamedTuple):
@@ -101,15 +93,6 @@ def refine(
     merged = merge(cells)
     cells = _round(curator, N_ROUNDS, merged, Voronoi(merged), _widened(reach, cells, merged))
     return CentreModel(cells.centers, cells.sizes)
-
-
-def merged_into(
-    centers: FloatArray, sizes: FloatArray, n_clusters: int | None
-) -> tuple[FloatArray, FloatArray]:
-    """Merge released centres into at most `n_clusters` by weighted k-means; None keeps all."""
-    if n_clusters is None or len(centers) <= n_clusters:
-        return centers, sizes
-    return weighted_kmeans(centers, np.maximum(sizes, 0.0), n_clusters, n_init=20)
 
 
 def _round(curator: Curator, i: int, centers: FloatArray, groups: Partition, reach: Reach) -> Cells:
