@@ -155,8 +155,9 @@ def test_an_enormous_budget_gives_the_raw_answers(budget):
     assert cells.values.tolist() == np.bincount(groups, minlength=3).tolist()
     assert (distances.values == fold(Distances(VORONOI, CENTERS, EDGES), rows)).all()
     raw = GroupedSums(VORONOI, CENTERS, RADII)
-    sizes, displacements = raw.unpack(fold(raw, rows))
+    sizes, clipped, displacements = raw.unpack(fold(raw, rows))
     assert sums.sizes == pytest.approx(sizes, rel=1e-6)
+    assert sums.clipped == pytest.approx(clipped, abs=1e-4)
     assert sums.sums == pytest.approx(displacements, rel=1e-6, abs=1e-6)
     means = [DOMAIN.clip(rows)[groups == g].mean(axis=0) for g in range(3)]
     assert CENTERS + sums.sums / sums.sizes[:, None] == pytest.approx(np.array(means), abs=1e-6)
@@ -304,8 +305,9 @@ def test_neighbours_with_the_same_noise_differ_as_their_raw_answers(name):
         assert np.abs(one - other).sum() == 1
     one, other = (ASKS["sums"](over(table)) for table in NEIGHBOURS[name])
     raw = GroupedSums(VORONOI, CENTERS, RADII)
-    sizes, sums = raw.unpack(fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))
+    sizes, clipped, sums = raw.unpack(fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))
     assert other.sizes - one.sizes == pytest.approx(sizes, abs=1e-6)
+    assert other.clipped - one.clipped == pytest.approx(clipped, abs=1e-6)
     assert other.sums - one.sums == pytest.approx(sums, abs=1e-6)
 
 

@@ -74,15 +74,18 @@ class NoisySums:
     Parameters
     ----------
     sizes : float array of shape (n_groups,)
+    clipped : float array of shape (n_groups,)
+        How many rows of each group lie beyond the radius.
     sums : float array of shape (n_groups, d)
         Sums of clipped displacements, in the units of the data.
     size_std : float
-        Standard deviation of the noise in each size.
+        Standard deviation of the noise in each size and in each number of clipped rows.
     sum_std : float array of shape (n_groups,)
         Standard deviation of the noise in each coordinate of a group's sum.
     """
 
     sizes: FloatArray
+    clipped: FloatArray
     sums: FloatArray
     size_std: float
     sum_std: FloatArray
@@ -193,8 +196,8 @@ class Curator:
         """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
         aggregate = GroupedSums(partition, origins, radii)
         noisy = self._release(step, _projected(aggregate, projection))
-        sizes, sums = aggregate.unpack(noisy.values)
-        return NoisySums(sizes, sums, noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS)
+        size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
+        return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
 
     def splits(
         self,

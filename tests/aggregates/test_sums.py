@@ -27,9 +27,11 @@ def one_group(origin, radius):
 def test_by_eye():
     sums = GroupedSums(Grid((0.0,), (2.0,), (2,)), np.array([[0.5], [1.0]]), np.array([1.0, 0.5]))
     state = fold(sums, [[0.25], [0.75], [0.75], [1.25], [9.0]])
-    sizes, displacements = sums.unpack(state)
+    sizes, clipped, displacements = sums.unpack(state)
     assert state[:, 0].tolist() == [3 * COUNT_WEIGHT, 2 * COUNT_WEIGHT]
+    assert state[:, 1].tolist() == [0, COUNT_WEIGHT]
     assert sizes.tolist() == [3.0, 2.0]
+    assert clipped.tolist() == [0.0, 1.0]
     assert displacements == pytest.approx(np.array([[0.25], [0.75]]), abs=1e-8)  # 9 is clipped to 1.5
 
 
@@ -38,9 +40,10 @@ def test_sums_within_the_radius_are_exact_to_one_unit_per_row(d):
     rng = np.random.default_rng(d)
     centers, rows = rng.normal(size=(4, d)), rng.normal(size=(300, d))
     sums = GroupedSums(Voronoi(centers), centers, np.array([20.0, 25.0, 30.0, 15.0]))
-    sizes, displacements = sums.unpack(fold(sums, rows))
+    sizes, clipped, displacements = sums.unpack(fold(sums, rows))
     groups = Voronoi(centers).index(rows)
     assert sizes.tolist() == np.bincount(groups, minlength=4).tolist()
+    assert not clipped.any()
     for g in range(4):
         exact = (rows[groups == g] - centers[g]).sum(axis=0)
         unit = sums.radii[g] / LATTICE_RADIUS
@@ -49,7 +52,7 @@ def test_sums_within_the_radius_are_exact_to_one_unit_per_row(d):
 
 def test_a_row_beyond_the_radius_keeps_its_direction():
     sums = one_group([1.0, 1.0], 0.5)
-    _, ((x, y),) = sums.unpack(fold(sums, [[1 + 3e9, 1 + 4e9]]))
+    _, _, ((x, y),) = sums.unpack(fold(sums, [[1 + 3e9, 1 + 4e9]]))
     assert (x, y) == pytest.approx((0.3, 0.4), abs=1e-8)
 
 
@@ -66,12 +69,13 @@ def test_one_row_stays_within_the_sphere_in_exact_integers(origin, radius):
         with np.errstate(over="ignore"):
             rows = np.concatenate([list(product(EXTREMES, repeat=d)), *[origin + part for part in near]])
         for row in rows[np.isfinite(rows).all(axis=1)]:
-            count, *units = (int(v) for v in fold(sums, row[None, :])[0])
+            count, clipped, *units = (int(v) for v in fold(sums, row[None, :])[0])
             squares = sum(u * u for u in units)
             assert count == COUNT_WEIGHT
+            assert clipped in (0, COUNT_WEIGHT)
             assert squares <= LATTICE_RADIUS**2
-            assert count**2 + squares <= sums.sensitivity.l2_squared
-            assert count + sum(map(abs, units)) <= sums.sensitivity.l1
+            assert count**2 + clipped**2 + squares <= sums.sensitivity.l2_squared
+            assert count + clipped + sum(map(abs, units)) <= sums.sensitivity.l1
             reached = max(reached, squares)
     assert reached > (LATTICE_RADIUS - 4) ** 2
 
@@ -81,21 +85,21 @@ def test_many_equal_columns(d):
     """The largest rounding error of a norm: many equal squares."""
     for value in (1.0, 0.1, 1e300, 1 / math.sqrt(d), np.nextafter(1 / math.sqrt(d), 1)):
         sums = one_group([0.0] * d, 1.0)
-        count, *units = fold(sums, np.full((1, d), value))[0].tolist()
+        count, clipped, *units = fold(sums, np.full((1, d), value))[0].tolist()
         assert count == COUNT_WEIGHT
         assert len(set(units)) == 1
         assert units[0] ** 2 * d <= LATTICE_RADIUS**2
-        assert count + sum(units) <= sums.sensitivity.l1
+        assert count + clipped + sum(units) <= sums.sensitivity.l1
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 100])
 def test_the_declared_sensitivity_in_numbers(d):
-    """Against the formulas in exact arithmetic: L1 is w + sqrt(d) R, rounded down to an integer."""
+    """Against the formulas in exact arithmetic: L1 is 2 w + sqrt(d) R, rounded down to an integer."""
     declared = GroupedSums.sensitivity_in(d)
-    l1 = declared.l1 - COUNT_WEIGHT
+    l1 = declared.l1 - 2 * COUNT_WEIGHT
     assert l1**2 <= d * LATTICE_RADIUS**2 < (l1 + 1) ** 2
-    assert declared.l2_squared == Fraction(17, 16) * LATTICE_RADIUS**2
-    assert declared.coordinates == 1 + d
+    assert declared.l2_squared == Fraction(18, 16) * LATTICE_RADIUS**2
+    assert declared.coordinates == 2 + d
     assert declared.spread >= max(5 / 4, math.sqrt(min(d, 2))) * LATTICE_RADIUS
     assert declared == one_group([0.0] * d, 1.0).sensitivity
 
@@ -138,10 +142,10 @@ def test_radii_that_no_lattice_can_have_are_refused(radius):
 def test_the_smallest_radius_is_one_like_any_other():
     sums = one_group([0.0, 0.0], SMALLEST_RADIUS)
     for rows in ([[3e-291, 4e-291]], [[3e300, 4e300]], [[1e-290, 0.0]]):
-        count, *units = (int(value) for value in fold(sums, rows)[0])
+        count, _, *units = (int(value) for value in fold(sums, rows)[0])
         assert count == COUNT_WEIGHT
         assert 0 < sum(u * u for u in units) <= LATTICE_RADIUS**2
-    _, ((x, y),) = sums.unpack(fold(sums, [[3e300, 4e300]]))
+    _, _, ((x, y),) = sums.unpack(fold(sums, [[3e300, 4e300]]))
     assert (x, y) == pytest.approx((6e-291, 8e-291), rel=1e-6)
 
 
@@ -149,14 +153,14 @@ def test_no_groups():
     nobody = Subset(THREE, np.empty(0, dtype=np.int64))
     sums = GroupedSums(nobody, np.empty((0, 2)), np.empty(0))
     state = fold(sums, np.ones((5, 2)))
-    assert state.shape == (0, 3)
-    sizes, displacements = sums.unpack(state)
-    assert (sizes.shape, displacements.shape) == ((0,), (0, 2))
+    assert state.shape == (0, 4)
+    sizes, clipped, displacements = sums.unpack(state)
+    assert (sizes.shape, clipped.shape, displacements.shape) == ((0,), (0,), (0, 2))
     assert sums.sensitivity == GroupedSums.sensitivity_in(2)
 
 
 def test_rows_in_no_group_weigh_nothing():
     sums = GroupedSums(Subset(THREE, np.array([2])), np.zeros((1, 2)), np.array([4.0]))
-    sizes, displacements = sums.unpack(fold(sums, [[0.0, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 1.5]]))
+    sizes, _, displacements = sums.unpack(fold(sums, [[0.0, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 1.5]]))
     assert sizes.tolist() == [2]
     assert displacements == pytest.approx(np.array([[0.5, 3.0]]), abs=1e-7)

@@ -186,7 +186,8 @@ def test_groups_hold_rows_together_in_the_first_round_only():
 
 def noisy(sizes, sums, size_std, sum_std):
     sums = np.asarray(sums, dtype=float)
-    return NoisySums(np.asarray(sizes, dtype=float), sums, size_std, np.full(len(sums), float(sum_std)))
+    sizes = np.asarray(sizes, dtype=float)
+    return NoisySums(sizes, np.zeros_like(sizes), sums, size_std, np.full(len(sums), float(sum_std)))
 
 
 def test_without_noise_a_move_is_the_mean():
@@ -232,7 +233,8 @@ def test_the_radius_holds_most_rows_and_not_many_more(d, scale):
     rng = np.random.default_rng(d)
     rows = rng.normal(scale=scale / np.sqrt(d), size=(5000, d))
     domain = Domain.from_bounds((-4, 4), d)
-    radius, mean_square = _reach(curator_over(rows, domain), 1, np.zeros((1, d)), Voronoi(np.zeros((1, d))))
+    reach = _reach(curator_over(rows, domain), 1, np.zeros((1, d)), Voronoi(np.zeros((1, d))))
+    radius, mean_square = reach.holding(WITHIN_RADIUS), reach.mean_square
     lengths = np.linalg.norm(rows, axis=1)
     assert (lengths < radius).mean() >= WITHIN_RADIUS - 1e-9
     below = radius * 2.0 ** (-1 / refine_module.BINS_PER_OCTAVE)
@@ -245,11 +247,11 @@ def test_the_radius_of_no_rows_and_of_one_place(rows):
     diameter = 2 * np.sqrt(2)
     for budget in (Budget("0.01"), ENORMOUS):
         for seed in range(5):
-            radius, mean_square = _reach(
+            reach = _reach(
                 curator_over(rows, budget=budget, seed=seed), 1, np.zeros((1, 2)), Voronoi(np.zeros((1, 2)))
             )
-            assert 0 < radius <= diameter
-            assert 0 <= mean_square <= diameter**2
+            assert 0 < reach.holding(WITHIN_RADIUS) <= reach.holding(1.0) <= diameter
+            assert 0 <= reach.mean_square <= diameter**2
 
 
 def test_merged_into():
@@ -289,7 +291,8 @@ class MadeUp:
         sums = self.rng.normal(scale=self.scale, size=origins.shape) * radii[:, None]
         sizes = self.rng.normal(scale=self.scale, size=len(origins))
         std = self.scale * 10 ** self.rng.uniform(-3, 1)
-        return NoisySums(sizes, sums, std, std * radii)
+        clipped = self.rng.normal(scale=self.scale, size=len(origins))
+        return NoisySums(sizes, clipped, sums, std, std * radii)
 
     def splits(self, choice_step, size_step, partition, boxes, rule, noisy_sizes):
         low, high = boxes
@@ -319,3 +322,13 @@ def test_any_answers_give_centres_in_the_domain(bounds, split):
         assert (model.cluster_centers <= np.array(domain.high) + slack).all()
         assert np.isfinite(model.cluster_sizes).all()
         assert (model.cluster_sizes >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_centre_between_many_clusters_is_found_far_and_split(seed):
+    """Twelve clusters, one of which has no centre of its own: two share one that lies between them."""
+    rng = np.random.default_rng(seed)
+    at = rng.permutation([(x, y) for x in (-0.8, -0.3, 0.2, 0.7) for y in (-0.7, 0.0, 0.7)])
+    start = np.vstack([at[:10], at[10:].mean(axis=0), at[0] + 0.01])
+    model = refine(curator_over(blobs(at)), start)
+    assert farthest(model.cluster_centers, at) < 0.05

@@ -95,13 +95,15 @@ def distances_by_hand(partition, origins, edges):
 
 def sums_by_hand(partition, origins, radii):
     def twin(rows):
-        sums = np.zeros((partition.n_cells, 1 + origins.shape[1]), dtype=np.int64)
+        sums = np.zeros((partition.n_cells, 2 + origins.shape[1]), dtype=np.int64)
         for row in rows:
             group = group_of(partition, row)
             units = np.clip((row - origins[group]) * (1 / (radii[group] / 2**29)), -(2.0**400), 2.0**400)
             norm = np.sqrt(sum(units**2))
-            shrink = (2**29 - 1) / norm if norm > 2**29 - 1 else 1.0
-            sums[group] += np.array([2**27, *np.trunc(units * shrink)], dtype=np.int64)
+            beyond = norm > 2**29 - 1
+            shrink = (2**29 - 1) / norm if beyond else 1.0
+            counts = [2**27, 2**27 * beyond]
+            sums[group] += np.array([*counts, *np.trunc(units * shrink)], dtype=np.int64)
         return sums
 
     return twin
@@ -454,7 +456,7 @@ def test_a_sum_that_is_clipped_by_coordinates_would_be_seen():
         def add(self, state, rows):
             for row, group in zip(rows, self.partition.index(rows), strict=True):
                 units = np.clip((row - self.origins[group]) / self.radii[group], -1, 1) * LATTICE_RADIUS
-                state[group] += np.array([COUNT_WEIGHT, *units], dtype=np.int64)
+                state[group] += np.array([COUNT_WEIGHT, 0, *units], dtype=np.int64)
             return state
 
     honest = EXAMPLES["GroupedSums"][1]

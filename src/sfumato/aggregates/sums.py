@@ -1,4 +1,4 @@
-"""Grouped sums of clipped displacements, with the size of each group."""
+"""Grouped sums of clipped displacements, with the size of each group and how many were clipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray
 from sfumato.errors import ParameterError
 from sfumato.partition import Partition
 
-# A row weighs a quarter of the radius in the count: the joint norm is then 3 % above that of the sum alone,
+# A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above that of the sum alone,
 # and the noise of the count moves a mean that lies within a tenth of the radius by less than the sum's own.
 COUNT_WEIGHT = LATTICE_RADIUS // 4
 SMALLEST_RADIUS = 1e-290  # the inverse of a lattice step is finite
@@ -21,16 +21,18 @@ SMALLEST_RADIUS = 1e-290  # the inverse of a lattice step is finite
 
 @dataclass(frozen=True, eq=False)
 class GroupedSums:
-    """Per group: its rows, and the sum of their displacements from a public origin, clipped to a radius.
+    """Per group: its rows, those beyond a public radius, and the sum of displacements from a public origin.
 
-    Column 0 counts rows in units of 2^27, the other columns hold the sum in units of radius / 2^29.
+    Displacements are clipped to the radius. Column 0 counts rows and column 1 clipped rows, both in units of
+    2^27; the other columns hold the sum in units of radius / 2^29.
 
     Privacy
     -------
     The group of a row is a function of that row, so adding or removing one row changes the entries of one
-    group only: by w = 2^27 in the count and by a lattice vector u with ||u||_2 <= R = 2^29 in the sum, in
-    exact integers. Hence L2^2 <= w^2 + R^2 and, by Cauchy-Schwarz, L1 <= w + sqrt(d) R, over 1 + d entries.
-    Origins and radii must be public. Proof: docs/proofs/lattice.md.
+    group only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, and by a lattice vector u
+    with ||u||_2 <= R = 2^29 in the sum, in exact integers. Hence L2^2 <= 2 w^2 + R^2 and, by Cauchy-Schwarz,
+    L1 <= 2 w + sqrt(d) R, over 2 + d entries. Origins and radii must be public.
+    Proof: docs/proofs/lattice.md.
 
     Parameters
     ----------
@@ -53,9 +55,9 @@ class GroupedSums:
     @staticmethod
     def sensitivity_in(n_features: int) -> Sensitivity:
         """Sensitivity for one row of `n_features` columns: what a plan declares before anything is known."""
-        l1 = COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2)
+        l1 = 2 * COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2)
         spread = COUNT_WEIGHT + LATTICE_RADIUS if n_features == 1 else 2 * LATTICE_RADIUS
-        return Sensitivity(l1, COUNT_WEIGHT**2 + LATTICE_RADIUS**2, spread, 1 + n_features)
+        return Sensitivity(l1, 2 * COUNT_WEIGHT**2 + LATTICE_RADIUS**2, spread, 2 + n_features)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -64,7 +66,7 @@ class GroupedSums:
 
     def zero(self) -> IntArray:
         """Return the state of no rows."""
-        return np.zeros((len(self.origins), 1 + self.origins.shape[1]), dtype=np.int64)
+        return np.zeros((len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add the rows of a block to the sums of their groups."""
@@ -78,10 +80,10 @@ class GroupedSums:
         """Add the sums."""
         return a + b
 
-    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Sizes of the groups and sums of their displacements, in the units of the data."""
-        sizes = values[:, 0] / COUNT_WEIGHT
-        return sizes, values[:, 1:] * (self.radii / LATTICE_RADIUS)[:, None]
+    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sizes of the groups, of what was clipped, and sums of displacements in the units of the data."""
+        sizes, clipped = values[:, 0] / COUNT_WEIGHT, values[:, 1] / COUNT_WEIGHT
+        return sizes, clipped, values[:, 2:] * (self.radii / LATTICE_RADIUS)[:, None]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -106,5 +108,7 @@ def _add_displacements(
         norm = math.sqrt(squares)
         shrink = limit / norm if norm > limit else 1.0
         state[group, 0] += weight
+        if norm > limit:
+            state[group, 1] += weight
         for j in range(rows.shape[1]):
-            state[group, 1 + j] += np.int64(units[j] * shrink)
+            state[group, 2 + j] += np.int64(units[j] * shrink)

@@ -229,15 +229,23 @@ def _box_means(curator: Curator, boxes: _Boxes, projection: FloatArray | None) -
     diagonals = np.linalg.norm(boxes.high - boxes.low, axis=1)
     radii = np.maximum(diagonals / 2, 1e-9 * diagonals.max())
     noisy = curator.sums("box means", tree, boxes.middles, radii, projection)
-    means: FloatArray = boxes.middles + _mean_moves(noisy)
+    # All levels together know the number of rows far better than this step alone.
+    sizes = np.maximum(boxes.rows, np.sqrt(boxes.variance))
+    means: FloatArray = boxes.middles + _shrunk_means(noisy, sizes)
     return means
 
 
 def _mean_moves(noisy: NoisySums) -> FloatArray:
+    """Mean displacements of groups that stand out of the noise in their sizes."""
+    visible = noisy.sizes[:, None] > VISIBLE * noisy.size_std
+    return np.where(visible, _shrunk_means(noisy, noisy.sizes), 0.0)
+
+
+def _shrunk_means(noisy: NoisySums, sizes: FloatArray) -> FloatArray:
     """Mean displacements, shrunk where they are no larger than their noise (James and Stein 1961)."""
-    sizes = np.maximum(noisy.sizes, 1.0)[:, None]
+    sizes = np.maximum(sizes, 1.0)[:, None]
     moves = noisy.sums / sizes
     noise = moves.shape[1] * (noisy.sum_std[:, None] / sizes) ** 2
     squares = np.maximum((moves**2).sum(axis=1, keepdims=True), 1e-300)
-    visible = noisy.sizes[:, None] > VISIBLE * noisy.size_std
-    return np.where(visible, np.maximum(0.0, 1.0 - noise / squares) * moves, 0.0)
+    shrunk: FloatArray = np.maximum(0.0, 1.0 - noise / squares) * moves
+    return shrunk

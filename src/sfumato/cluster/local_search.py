@@ -204,7 +204,9 @@ def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray,
             if swapped is None:
                 break
             centers = swapped
-        centers = _settled(points, weights, centers)
+        settled = _settled(points, weights, centers)
+        # k-means does not know of the truncation, and may move centres towards far noise.
+        centers = min(centers, settled, key=lambda c: _truncated_cost(points, weights, c, radius))
     return centers
 
 
@@ -234,6 +236,11 @@ def best_swap(
     swapped = centers.copy()
     swapped[out] = points[new]
     return swapped
+
+
+def _truncated_cost(points: FloatArray, weights: FloatArray, centers: FloatArray, radius: float) -> float:
+    costs = pairwise_distances(points, centers, metric="sqeuclidean").min(axis=1)
+    return float(weights @ np.minimum(costs, radius**2))
 
 
 def _settled(points: FloatArray, weights: FloatArray, centers: FloatArray) -> FloatArray:

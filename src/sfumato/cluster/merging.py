@@ -116,11 +116,10 @@ def _silhouettes(distances: FloatArray, sizes: FloatArray, merges: list[tuple[in
 
 def _settled(scores: FloatArray, merges: list[tuple[int, int]], sizes: FloatArray) -> int:
     """How many of the merges to make."""
-    start = int(np.flatnonzero(scores >= scores.max() - NEARLY * abs(scores.max()))[0])
-    weights = sizes.copy()
-    for stage, (kept, dropped) in enumerate(merges):
+    weights, concerned = sizes.copy(), [0.0]
+    for kept, dropped in merges:
         weights[kept] += weights[dropped]
-        gain = scores[stage + 1] - scores[stage]
-        if stage >= start and gain <= CLEAR * weights[kept] / sizes.sum():
-            return stage
-    return len(merges)
+        concerned.append(concerned[-1] + weights[kept] / sizes.sum())
+    gains = scores - CLEAR * np.array(concerned)  # a clear gain raises this, also over several merges
+    start = int(np.flatnonzero(scores >= scores.max() - NEARLY * abs(scores.max()))[0])
+    return start + int(np.argmax(gains[start:]))

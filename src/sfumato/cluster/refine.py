@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.budget import Step
 from sfumato.cluster.merging import Cells, merged_into
@@ -27,15 +28,26 @@ HISTOGRAM_SHARE = Fraction(1, 20)  # of the refinement, for all histograms
 SPLIT_SHARE = Fraction(1, 10)  # of the refinement
 WITHIN_RADIUS = 0.7  # share of the rows that are not clipped; measured to matter little from 0.5 to 0.9
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
+MOST = 0.6  # share of clipped rows from which a cell is far; 0.3 are clipped on average
 VISIBLE = 2  # a size is told from zero when it is this many times the noise in it
 SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
 
 
 class Reach(NamedTuple):
-    """The radius that holds most rows around their centres, and the mean square of their distances."""
+    """How far rows are from their centres: the noisy share of rows below each of some distances."""
 
-    radius: float
-    mean_square: float
+    edges: FloatArray
+    share: FloatArray
+
+    def holding(self, share: float) -> float:
+        """Radius that holds this share of the rows."""
+        return float(self.edges[min(int(np.searchsorted(self.share, share)), len(self.edges) - 1)])
+
+    @property
+    def mean_square(self) -> float:
+        """Mean of the squared distances."""
+        middles = self.edges * 2.0 ** (-0.5 / BINS_PER_OCTAVE)
+        return float(np.diff(self.share, prepend=0.0) @ middles**2)
 
 
 Merge = Callable[[Cells], FloatArray]
@@ -82,33 +94,50 @@ def refine(
     n_given = len(centers)
     merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
     around: Partition = groups or Voronoi(centers)
+    radii = np.empty(0)
     for i in range(1, N_ROUNDS):
         if i in MEASURED:
             reach = _reach(curator, i, centers, around)
-        cells = _round(curator, i, centers, around, reach)
+        if i != 2:
+            radii = np.full(len(centers), reach.holding(WITHIN_RADIUS))
+        noisy = curator.sums(f"displacements {i}", around, centers, radii)
+        cells = _moved(curator.domain, centers, noisy, reach)
         centers = cells.centers
-        if split and i == 1:
-            centers = _split(curator, cells)
+        if i == 1:
+            radii = np.where(_far(noisy), _far_radius(noisy, reach), radii)
+            if split:
+                centers, radii = _split(curator, cells, radii)
         around = Voronoi(centers)
     merged = merge(cells)
-    cells = _round(curator, N_ROUNDS, merged, Voronoi(merged), _widened(reach, cells, merged))
+    radii = np.full(len(merged), reach.holding(WITHIN_RADIUS) * _widening(cells, merged))
+    noisy = curator.sums(f"displacements {N_ROUNDS}", Voronoi(merged), merged, radii)
+    cells = _moved(curator.domain, merged, noisy, reach)
     return CentreModel(cells.centers, cells.sizes)
 
 
-def _round(curator: Curator, i: int, centers: FloatArray, groups: Partition, reach: Reach) -> Cells:
-    """Move centres to the noisy means of their groups."""
-    noisy = curator.sums(f"displacements {i}", groups, centers, np.full(len(centers), reach.radius))
-    moved = curator.domain.clip(centers + _moves(noisy))
-    return Cells(moved, np.maximum(noisy.sizes, 0.0), reach.mean_square)
+def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums, reach: Reach) -> Cells:
+    """Centres moved to the noisy means of their groups."""
+    return Cells(domain.clip(centers + _moves(noisy)), np.maximum(noisy.sizes, 0.0), reach.mean_square)
 
 
-def _widened(reach: Reach, cells: Cells, merged: FloatArray) -> Reach:
-    """Reach of merged centres: as far again as the cells lie from them."""
+def _far(noisy: NoisySums) -> NDArray[np.bool_]:
+    """Cells most of whose rows lie beyond the radius: their centre stands for two clusters, or is astray."""
+    far: NDArray[np.bool_] = noisy.clipped > MOST * noisy.sizes + VISIBLE * noisy.size_std
+    return far
+
+
+def _far_radius(noisy: NoisySums, reach: Reach) -> float:
+    """Radius that holds half the rows of the far cells, if theirs are the largest distances."""
+    sizes = np.maximum(noisy.sizes, 0.0)
+    share = float(sizes[_far(noisy)].sum() / max(float(sizes.sum()), 1.0))
+    return reach.holding(1 - share / 2)
+
+
+def _widening(cells: Cells, merged: FloatArray) -> float:
+    """How much further rows are from merged centres than from the centres of cells, in quadratic mean."""
     squares = ((cells.centers - merged[Voronoi(merged).index(cells.centers)]) ** 2).sum(axis=1)
     between = float(cells.sizes @ squares) / max(float(cells.sizes.sum()), 1.0)
-    mean_square = reach.mean_square + between
-    factor = np.sqrt(mean_square / reach.mean_square) if reach.mean_square > 0 else 1.0
-    return Reach(reach.radius * factor, mean_square)
+    return float(np.sqrt(1 + between / cells.mean_square)) if cells.mean_square > 0 else 1.0
 
 
 def _moves(noisy: NoisySums) -> FloatArray:
@@ -132,30 +161,26 @@ def _safe_sizes(noisy: NoisySums) -> FloatArray:
 
 
 def _reach(curator: Curator, i: int, centers: FloatArray, groups: Partition) -> Reach:
-    """How far rows are from their centres, from a noisy histogram."""
+    """Noisy distances of rows from the centres of their groups."""
     diameter = 2 * float(np.linalg.norm(curator.domain.half_width))
     edges = diameter * 2.0 ** (np.arange(1 - BINS_PER_OCTAVE * N_OCTAVES, 1) / BINS_PER_OCTAVE)
     noisy = curator.distances(f"distances {i}", groups, centers, edges)
     reached = np.maximum.accumulate(np.maximum(np.cumsum(noisy.values[:-1]), 0))  # rows below each edge
-    share = reached / max(float(reached[-1]), 1.0)
-    at = min(int(np.searchsorted(share, WITHIN_RADIUS)), len(edges) - 1)
-    middles = edges * 2.0 ** (-0.5 / BINS_PER_OCTAVE)
-    return Reach(float(edges[at]), float(np.diff(share, prepend=0.0) @ middles**2))
+    return Reach(edges, reached / max(float(reached[-1]), 1.0))
 
 
-def _split(curator: Curator, cells: Cells) -> FloatArray:
+def _split(curator: Curator, cells: Cells, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Cut each cell at its best split, where the noisy sizes of both sides are visible."""
     domain, centers = curator.domain, cells.centers
-    reach = np.sqrt(cells.mean_square)
-    low = np.maximum(centers - 2 * reach, np.array(domain.low))
-    high = np.minimum(centers + 2 * reach, np.array(domain.high))
+    reach = np.maximum(2 * radii, np.sqrt(cells.mean_square))[:, None]
+    low = np.maximum(centers - reach, np.array(domain.low))
+    high = np.minimum(centers + reach, np.array(domain.high))
     high = np.maximum(high, low + 1e-9 * domain.half_width)
     sizes: IntArray = np.rint(cells.sizes).astype(np.int64)
     found = curator.splits("cell splits", "cell sizes", Voronoi(centers), (low, high), SPLIT_RULE, sizes)
     cut = np.flatnonzero((found.sizes > VISIBLE * found.size_std).all(axis=1))
-    half = reach / np.sqrt(domain.n_features)
+    half = radii[cut] / np.sqrt(domain.n_features)
     left, right = centers.copy(), centers[cut]
     left[cut, found.columns[cut]] = found.thresholds[cut] - half
     right[np.arange(len(cut)), found.columns[cut]] = found.thresholds[cut] + half
-    both: FloatArray = domain.clip(np.concatenate([left, right]))
-    return both
+    return domain.clip(np.concatenate([left, right])), np.concatenate([radii, radii[cut]])
