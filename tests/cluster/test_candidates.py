@@ -10,10 +10,8 @@ from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cluster.candidates import (
     N_LEVELS,
     candidate_steps,
-    distance_edges,
     find_candidates,
     max_candidates,
-    quantile,
     recover,
     recovery_steps,
 )
@@ -128,19 +126,6 @@ def test_a_count_without_history_is_taken_as_it_is():
     boxes = Boxes(Tree.root(), np.zeros((1, 1)), np.ones((1, 1)), np.zeros(1), np.full(1, np.inf))
     counted = boxes.counted(np.array([0]), np.array([33.0]), 2.0)
     assert (counted.rows, counted.variance) == (33.0, 2.0)
-
-
-def test_quantiles_of_noisy_histograms():
-    edges = np.array([1.0, 2.0, 4.0, 8.0])
-    assert quantile(np.array([10, 80, 5, 5, 0]), edges, 0.9) == 2.0
-    assert quantile(np.array([10, 80, 5, 5, 0]), edges, 0.95) == 4.0
-    assert quantile(np.array([-3, 100, -7, -2, 50]), edges, 0.9) == 2.0
-    assert quantile(np.array([-3, -1, -7, -2, 50]), edges, 0.9) == 8.0
-
-
-def test_edges_end_at_the_diameter():
-    assert distance_edges(Domain.from_bounds((0, 1), 4))[-1] == pytest.approx(2.0)
-    assert distance_edges(Domain.from_bounds(Ball(3.0), 4))[-1] == pytest.approx(6.0)
 
 
 def test_the_division_depends_on_answers_alone(monkeypatch):

@@ -14,6 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.budget import Step
+from sfumato.cluster.distances import Reach, distance_edges
+from sfumato.cluster.shrinkage import shrunk_means
 from sfumato.curator import Curator, NoisySums, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.partition import Tree, Voronoi
@@ -158,27 +160,23 @@ def recover(curator: Curator, candidates: Candidates, centers: FloatArray) -> Re
     domain = curator.domain
     groups = Voronoi(centers, candidates.projection)
     origins = domain.clip(candidates.lifted(centers))
-    edges = distance_edges(domain)
-    radius = quantile(curator.distances("recovery distances", groups, origins, edges).values, edges)
+    radius = radius_of_most(curator, "recovery distances", groups, origins)
     noisy = curator.sums("recovery", groups, origins, np.full(len(centers), radius))
     means = domain.clip(origins + _mean_moves(noisy))
     return Recovered(means, np.maximum(noisy.sizes, 0.0), groups)
 
 
-def distance_edges(domain: Domain) -> FloatArray:
-    """Public borders of a histogram of distances, up to the diameter of the domain."""
-    diameter = 2 * (float(np.linalg.norm(domain.half_width)) if domain.radius is None else domain.radius)
-    powers = np.arange(1 - BINS_PER_OCTAVE * N_OCTAVES, 1) / BINS_PER_OCTAVE
-    edges: FloatArray = diameter * 2.0**powers
-    return edges
-
-
-def quantile(noisy_counts: IntArray, edges: FloatArray, share: float = WITHIN_RADIUS) -> float:
-    """Distance within which a share of the rows lies, from a noisy histogram."""
-    reached = np.maximum.accumulate(np.maximum(np.cumsum(noisy_counts[:-1]), 0))
-    if reached[-1] <= 0:
-        return float(edges[-1])
-    return float(edges[int(np.searchsorted(reached, share * reached[-1]))])
+def radius_of_most(
+    curator: Curator,
+    step: str,
+    groups: Voronoi,
+    origins: FloatArray,
+    projection: FloatArray | None = None,
+) -> float:
+    """Distance within which most rows lie of the origin of their group, from a noisy histogram."""
+    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
+    noisy = curator.distances(step, groups, origins, edges, projection)
+    return Reach.read(noisy.values, edges).holding(WITHIN_RADIUS)
 
 
 def _n_directions(n_clusters: int, n_features: int) -> int:
@@ -187,11 +185,11 @@ def _n_directions(n_clusters: int, n_features: int) -> int:
 
 def _frame(curator: Curator) -> tuple[FloatArray, float, float]:
     """Noisy mean of all rows, radius of most of them around it, and noisy number of rows."""
-    domain, edges = curator.domain, distance_edges(curator.domain)
-    origin = domain.midpoint[None]
-    noisy = curator.sums("middle", Voronoi(origin), origin, edges[-1:] / 2)
+    domain, origin = curator.domain, curator.domain.midpoint[None]
+    radius = distance_edges(domain, BINS_PER_OCTAVE, N_OCTAVES)[-1:] / 2
+    noisy = curator.sums("middle", Voronoi(origin), origin, radius)
     middle = domain.clip(origin + _mean_moves(noisy))
-    reach = quantile(curator.distances("reach", Voronoi(middle), middle, edges).values, edges)
+    reach = radius_of_most(curator, "reach", Voronoi(middle), middle)
     return middle[0], reach, float(noisy.sizes[0])
 
 
@@ -231,21 +229,10 @@ def _box_means(curator: Curator, boxes: _Boxes, projection: FloatArray | None) -
     noisy = curator.sums("box means", tree, boxes.middles, radii, projection)
     # All levels together know the number of rows far better than this step alone.
     sizes = np.maximum(boxes.rows, np.sqrt(boxes.variance))
-    means: FloatArray = boxes.middles + _shrunk_means(noisy, sizes)
-    return means
+    return boxes.middles + shrunk_means(noisy.sums, np.maximum(sizes, 1.0), noisy.sum_std)
 
 
 def _mean_moves(noisy: NoisySums) -> FloatArray:
     """Mean displacements of groups that stand out of the noise in their sizes."""
     visible = noisy.sizes[:, None] > VISIBLE * noisy.size_std
-    return np.where(visible, _shrunk_means(noisy, noisy.sizes), 0.0)
-
-
-def _shrunk_means(noisy: NoisySums, sizes: FloatArray) -> FloatArray:
-    """Mean displacements, shrunk where they are no larger than their noise (James and Stein 1961)."""
-    sizes = np.maximum(sizes, 1.0)[:, None]
-    moves = noisy.sums / sizes
-    noise = moves.shape[1] * (noisy.sum_std[:, None] / sizes) ** 2
-    squares = np.maximum((moves**2).sum(axis=1, keepdims=True), 1e-300)
-    shrunk: FloatArray = np.maximum(0.0, 1.0 - noise / squares) * moves
-    return shrunk
+    return np.where(visible, shrunk_means(noisy.sums, np.maximum(noisy.sizes, 1.0), noisy.sum_std), 0.0)

@@ -14,10 +14,9 @@ from sfumato.cluster.candidates import (
     MAX_CLUSTERS,
     Candidates,
     candidate_steps,
-    distance_edges,
     find_candidates,
     max_candidates,
-    quantile,
+    radius_of_most,
     recover,
     recovery_steps,
 )
@@ -171,9 +170,8 @@ class LocalSearchKMeans(PrivateClusterer):
 
     def _swapped(self, curator: Curator, candidates: Candidates, centers: FloatArray) -> FloatArray:
         """Private swaps, with free k-means on the candidates after each."""
-        edges, projection = distance_edges(curator.domain), candidates.projection
-        noisy = curator.distances("radius", Voronoi(centers), centers, edges, projection)
-        radius = RADIUS_FACTOR * quantile(noisy.values, edges)
+        projection = candidates.projection
+        radius = RADIUS_FACTOR * radius_of_most(curator, "radius", Voronoi(centers), centers, projection)
         centers = swapped_freely(candidates.points, candidates.weights, centers, radius)
         for _ in range(self._n_swaps):
             swap = curator.swap("swap", centers, candidates.points, radius, projection)

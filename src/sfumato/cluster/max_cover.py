@@ -12,10 +12,9 @@ from sfumato.cluster.candidates import (
     MAX_CLUSTERS,
     Candidates,
     candidate_steps,
-    distance_edges,
     find_candidates,
     max_candidates,
-    quantile,
+    radius_of_most,
     recover,
     recovery_steps,
 )
@@ -167,7 +166,5 @@ class MaxCoverKMeans(PrivateClusterer):
         """Radius of the balls: what holds most rows around provisional centres, found without the rows."""
         points, weights = candidates.points, candidates.weights
         provisional, _ = weighted_kmeans(points, weights, self.n_clusters, n_init=3)
-        edges = distance_edges(curator.domain)
-        cells = Voronoi(provisional)
-        noisy = curator.distances("radius", cells, provisional, edges, candidates.projection)
-        return RADIUS_FACTOR * quantile(noisy.values, edges)
+        cells, projection = Voronoi(provisional), candidates.projection
+        return RADIUS_FACTOR * radius_of_most(curator, "radius", cells, provisional, projection)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.budget import Step
+from sfumato.cluster.distances import Reach, distance_edges
 from sfumato.cluster.merging import Cells, merged_into
+from sfumato.cluster.shrinkage import shrunk_means
 from sfumato.curator import Curator, NoisySums, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.models import CentreModel
@@ -31,23 +32,6 @@ BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 MOST = 0.6  # share of clipped rows from which a cell is far; 0.3 are clipped on average
 VISIBLE = 2  # a size is told from zero when it is this many times the noise in it
 SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
-
-
-class Reach(NamedTuple):
-    """How far rows are from their centres: the noisy share of rows below each of some distances."""
-
-    edges: FloatArray
-    share: FloatArray
-
-    def holding(self, share: float) -> float:
-        """Radius that holds this share of the rows."""
-        return float(self.edges[min(int(np.searchsorted(self.share, share)), len(self.edges) - 1)])
-
-    @property
-    def mean_square(self) -> float:
-        """Mean of the squared distances."""
-        middles = self.edges * 2.0 ** (-0.5 / BINS_PER_OCTAVE)
-        return float(np.diff(self.share, prepend=0.0) @ middles**2)
 
 
 Merge = Callable[[Cells], FloatArray]
@@ -141,32 +125,15 @@ def _widening(cells: Cells, merged: FloatArray) -> float:
 
 
 def _moves(noisy: NoisySums) -> FloatArray:
-    """Mean displacements, shrunk where they are no larger than their noise (James and Stein 1961)."""
-    sizes = _safe_sizes(noisy)
-    moves = noisy.sums / sizes[:, None]
-    squares = np.maximum((moves**2).sum(axis=1), 1e-300)
-    kept: FloatArray = np.maximum(0.0, 1.0 - _errors(noisy) ** 2 / squares)
-    return kept[:, None] * moves
-
-
-def _errors(noisy: NoisySums) -> FloatArray:
-    """Standard deviation of the noise in each mean, in distance."""
-    errors: FloatArray = np.sqrt(noisy.sums.shape[1]) * noisy.sum_std / _safe_sizes(noisy)
-    return errors
-
-
-def _safe_sizes(noisy: NoisySums) -> FloatArray:
-    """Sizes to divide by: those lost in their noise count as that noise, which shortens a move."""
-    return np.maximum(noisy.sizes, max(1.0, VISIBLE * noisy.size_std))
+    """Mean displacements. A size that is lost in its noise counts as that noise, which shortens a move."""
+    sizes = np.maximum(noisy.sizes, max(1.0, VISIBLE * noisy.size_std))
+    return shrunk_means(noisy.sums, sizes, noisy.sum_std)
 
 
 def _reach(curator: Curator, i: int, centers: FloatArray, groups: Partition) -> Reach:
     """Noisy distances of rows from the centres of their groups."""
-    diameter = 2 * float(np.linalg.norm(curator.domain.half_width))
-    edges = diameter * 2.0 ** (np.arange(1 - BINS_PER_OCTAVE * N_OCTAVES, 1) / BINS_PER_OCTAVE)
-    noisy = curator.distances(f"distances {i}", groups, centers, edges)
-    reached = np.maximum.accumulate(np.maximum(np.cumsum(noisy.values[:-1]), 0))  # rows below each edge
-    return Reach(edges, reached / max(float(reached[-1]), 1.0))
+    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
+    return Reach.read(curator.distances(f"distances {i}", groups, centers, edges).values, edges)
 
 
 def _split(curator: Curator, cells: Cells, radii: FloatArray) -> tuple[FloatArray, FloatArray]:

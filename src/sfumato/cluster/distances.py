@@ -1,0 +1,39 @@
+"""Noisy histograms of distances: their public borders, and what is read from them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.domain import Domain, FloatArray, IntArray
+
+
+def distance_edges(domain: Domain, bins_per_octave: int, n_octaves: int) -> FloatArray:
+    """Public borders of a histogram: a geometric series up to the diameter of the domain."""
+    diameter = 2 * (float(np.linalg.norm(domain.half_width)) if domain.radius is None else domain.radius)
+    edges: FloatArray = diameter * 2.0 ** (np.arange(1 - bins_per_octave * n_octaves, 1) / bins_per_octave)
+    return edges
+
+
+class Reach(NamedTuple):
+    """How far rows are from their centres: the share of them below each edge. Public."""
+
+    edges: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def read(cls, noisy_counts: IntArray, edges: FloatArray) -> Reach:
+        """Make noisy counts, of which the last is beyond all edges, a share that never falls."""
+        reached = np.maximum.accumulate(np.maximum(np.cumsum(noisy_counts[:-1]), 0))
+        return cls(edges, reached / max(float(reached[-1]), 1.0))
+
+    def holding(self, share: float) -> float:
+        """Radius that holds this share of the rows; the largest if none are seen."""
+        return float(self.edges[min(int(np.searchsorted(self.share, share)), len(self.edges) - 1)])
+
+    @property
+    def mean_square(self) -> float:
+        """Mean of the squared distances, with every row in the middle of its bin."""
+        middles = self.edges * np.sqrt(self.edges[0] / self.edges[1])
+        return float(np.diff(self.share, prepend=0.0) @ middles**2)

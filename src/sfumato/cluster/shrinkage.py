@@ -1,0 +1,26 @@
+"""Means from noisy sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.domain import FloatArray
+
+
+def shrunk_means(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> FloatArray:
+    """Means of groups, shrunk towards zero where they are no larger than their noise (James and Stein 1961).
+
+    Parameters
+    ----------
+    sums : float array of shape (n_groups, d)
+        Noisy sums of displacements.
+    sizes : float array of shape (n_groups,)
+        Positive.
+    sum_std : float array of shape (n_groups,)
+        Standard deviation of the noise in each coordinate of a sum.
+    """
+    means = sums / sizes[:, None]
+    noise = sums.shape[1] * (sum_std / sizes) ** 2
+    squares = np.maximum((means**2).sum(axis=1), 1e-300)
+    kept: FloatArray = np.maximum(0.0, 1.0 - noise / squares)
+    return kept[:, None] * means
