@@ -20,6 +20,7 @@ from sfumato.partition import Subset, Tree
 
 N_BINS = 128
 MOST_LEVELS = 12  # 4096 leaves
+LARGE = 2.2  # times the least size: the sides of a cut are seldom even
 EXTRA_LEVELS = 2  # a tree of uneven splits is deeper than the number of its leaves needs
 WIDTH_BONUS = 0.1
 ROWS_SHARE = Fraction(1, 50)
@@ -186,7 +187,7 @@ class DPM(PrivateClusterer):
         for level in range(1, self._n_levels + 1):
             # Smaller leaves cannot be cut in two large enough parts, whatever their noise.
             noise = curator.noise_std(f"sizes {level}")
-            large = np.flatnonzero(leaves.sizes >= 2 * (smallest - VISIBLE * noise))
+            large = np.flatnonzero(leaves.sizes >= LARGE * smallest - 2 * VISIBLE * noise)
             groups, boxes = Subset(leaves.tree, large), (leaves.low[large], leaves.high[large])
             sizes = np.rint(leaves.sizes[large]).astype(np.int64)
             found = curator.splits(f"splits {level}", f"sizes {level}", groups, boxes, rule, sizes)
