@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
-SEEDS, PEER_SEEDS = 5, 3
+SEEDS, PEER_SEEDS = 3, 2
 QUICK_ROWS, QUICK_EPSILONS = 5_000, (0.25, 1.0, 5.0)
 PEER = "diffprivlib"
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "budgets.svg"
