@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from sfumato.aggregates.base import Sensitivity, check_shape
+from sfumato.aggregates.base import Sensitivity, check_columns, check_shape
 from sfumato.domain import FloatArray, IntArray
 
 
@@ -54,7 +54,7 @@ class Coverage:
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Count the rows of a block for every candidate that would cover them."""
-        check_shape("rows", rows, len(rows), self.candidates.shape[1])
+        check_columns(rows, self.candidates.shape[1])
         columns = np.ascontiguousarray(self.candidates.T)
         _count_covered(rows, columns, np.ascontiguousarray(self.chosen), self.radius**2, state)
         return state

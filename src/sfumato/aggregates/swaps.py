@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from sfumato.aggregates.base import Sensitivity, check_shape
+from sfumato.aggregates.base import Sensitivity, check_columns, check_shape
 from sfumato.domain import FloatArray, IntArray
 
 COST_UNITS = 1024  # cost of a row at the radius or beyond; scores are integers
@@ -60,7 +60,7 @@ class Swaps:
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add what every swap would save on the rows of a block."""
-        check_shape("rows", rows, len(rows), self.candidates.shape[1])
+        check_columns(rows, self.candidates.shape[1])
         centers, candidates = np.ascontiguousarray(self.centers.T), np.ascontiguousarray(self.candidates.T)
         # Floats here hold integers below 2^53, so that sums are exact in any order.
         gains = np.zeros(candidates.shape[1])

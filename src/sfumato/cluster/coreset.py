@@ -303,8 +303,8 @@ class CoresetKMeans(PrivateClusterer):
 
     References
     ----------
-    .. [1] A. Chang, B. Ghazi, R. Kumar, P. Manurangsi. Locally private k-means in one round. ICML 2021.
-    .. [2] A. Chang, P. Kamath. Practical differentially private clustering. Google AI blog, 2021.
+    - A. Chang, B. Ghazi, R. Kumar, P. Manurangsi. Locally private k-means in one round. ICML 2021.
+    - A. Chang, P. Kamath. Practical differentially private clustering. Google AI blog, 2021.
 
     Examples
     --------

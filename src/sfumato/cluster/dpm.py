@@ -80,8 +80,8 @@ class DPM(PrivateClusterer):
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters_, d)
-    cluster_sizes_ : ndarray of shape (n_clusters_,)
+    cluster_centers_ : ndarray of shape (k, d)
+    cluster_sizes_ : ndarray of shape (k,)
         Noisy rows per cluster.
     n_clusters_ : int
         Found by the method, from released values only.

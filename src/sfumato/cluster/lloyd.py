@@ -159,7 +159,7 @@ class LloydKMeans(PrivateClusterer):
 
     References
     ----------
-    .. [1] D. Su, J. Cao, N. Li, E. Bertino, H. Jin. Differentially private k-means clustering. CODASPY 2016.
+    - D. Su, J. Cao, N. Li, E. Bertino, H. Jin. Differentially private k-means clustering. CODASPY 2016.
 
     Examples
     --------

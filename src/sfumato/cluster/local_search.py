@@ -92,10 +92,10 @@ class LocalSearchKMeans(PrivateClusterer):
 
     References
     ----------
-    .. [1] M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
-       high-dimensional Euclidean spaces. ICML 2017.
-    .. [2] E. Schubert, P. J. Rousseeuw. Faster k-medoids clustering: improving the PAM, CLARA, and CLARANS
-       algorithms. SISAP 2019.
+    - M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
+      high-dimensional Euclidean spaces. ICML 2017.
+    - E. Schubert, P. J. Rousseeuw. Faster k-medoids clustering: improving the PAM, CLARA, and CLARANS
+      algorithms. SISAP 2019.
 
     Examples
     --------

@@ -85,10 +85,10 @@ class MaxCoverKMeans(PrivateClusterer):
 
     References
     ----------
-    .. [1] H. Nguyen, A. Chaturvedi, E. Z. Xu. Differentially private k-means via exponential mechanism and
-       max cover. AAAI 2021.
-    .. [2] M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
-       high-dimensional Euclidean spaces. ICML 2017.
+    - H. Nguyen, A. Chaturvedi, E. Z. Xu. Differentially private k-means via exponential mechanism and
+      max cover. AAAI 2021.
+    - M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
+      high-dimensional Euclidean spaces. ICML 2017.
 
     Examples
     --------
