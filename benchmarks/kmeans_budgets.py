@@ -145,7 +145,7 @@ def draw_panel(name: str, measured: dict[str, Any], ax: "Axes") -> None:
     from sfumato.plot import OKABE_ITO
 
     ax.axhline(1.0, color="#aaaaaa", linewidth=1.0, label="non-private k-means")
-    for method, colour, marker in zip((*METHODS, PEER), (*OKABE_ITO[:5], "#777777"), "o^vsDx", strict=True):
+    for method, colour, marker in zip((*METHODS, PEER), (*OKABE_ITO[:6], "#777777"), "o.^vsDx", strict=True):
         points = [
             (r["epsilon"], r["ratio"]) for r in measured["rows"] if (r["data"], r["method"]) == (name, method)
         ]
