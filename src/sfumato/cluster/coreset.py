@@ -18,6 +18,7 @@ from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.models import CentreModel
 from sfumato.partition import Tree
 from sfumato.posterior import project_to_simplex
+from sfumato.projection import orthonormal
 from sfumato.synopsis import weighted_kmeans
 
 REFINE_SHARE = Fraction(1, 2)
@@ -92,13 +93,6 @@ class _Leaves:
         return domain.clip(points + (np.clip(along, self.low, self.high) - along) @ directions)
 
 
-def _orthonormal(n_features: int, n: int) -> FloatArray:
-    """Public random orthonormal rows, at most `n_features` of them."""
-    rng = np.random.default_rng(PUBLIC_SEED)
-    directions: FloatArray = np.linalg.qr(rng.normal(size=(n_features, min(n, n_features))))[0].T
-    return np.ascontiguousarray(directions)
-
-
 def _all_halves(directions: FloatArray, through: FloatArray) -> Tree:
     """Cells of all hyperplanes through one point: bit j of a cell's number is its side of the j-th."""
     tree = Tree.root(directions)
@@ -118,7 +112,7 @@ def _principal_directions(curator: Curator, n: int) -> tuple[FloatArray, FloatAr
     middle = curator.sums("middle", Tree.root(), domain.midpoint[None], np.array([radius]))
     shift = middle.sums / max(middle.sizes[0], middle.size_std, 1.0)
     mean = domain.clip(domain.midpoint + shift)
-    found = _orthonormal(domain.n_features, SKETCH_DIRECTIONS)
+    found = orthonormal(min(SKETCH_DIRECTIONS, domain.n_features), domain.n_features, PUBLIC_SEED)
     strengths = np.ones(len(found))
     for _ in range(SKETCH_ROUNDS):
         cells = _all_halves(found, mean[0])
@@ -128,7 +122,7 @@ def _principal_directions(curator: Curator, n: int) -> tuple[FloatArray, FloatAr
         sides = 2.0 * (np.arange(cells.n_cells)[:, None] >> np.arange(len(found)) & 1) - 1
         _, strengths, found = np.linalg.svd(sides.T @ (noisy.sums / radius), full_matrices=False)
     variances = (strengths / max(float(strengths[0]), 1e-300)) ** 2
-    spare = _orthonormal(domain.n_features, n)
+    spare = orthonormal(min(n, domain.n_features), domain.n_features, PUBLIC_SEED)
     all_rows = np.linalg.qr(np.concatenate([found, spare]).T)[0].T[: max(len(found), len(spare))]
     rest = np.full(len(all_rows) - len(found), variances[-1] / 2)
     return np.ascontiguousarray(all_rows), np.concatenate([variances, rest])

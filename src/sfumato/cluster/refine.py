@@ -82,7 +82,6 @@ def refine(
     for i in range(1, N_ROUNDS):
         if i in MEASURED:
             reach = _reach(curator, i, centers, around)
-        if i != 2:
             radii = np.full(len(centers), reach.holding(WITHIN_RADIUS))
         noisy = curator.sums(f"displacements {i}", around, centers, radii)
         cells = _moved(curator.domain, centers, noisy, reach)
