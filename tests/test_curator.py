@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.aggregates import Cells, RowCount, Sensitivity
 from sfumato.budget import Budget, Plan, Step, calibrate
-from sfumato.curator import Curator, Noisy, open_curator
+from sfumato.curator import Curator, Noisy, NoisyCells, open_curator
 from sfumato.domain import Domain, Grid
 from sfumato.engine import MemoryEngine
 from sfumato.errors import ParameterError, PlanError
@@ -310,3 +310,67 @@ def test_scales_beyond_the_samplers_are_refused_before_a_row_is_read():
     asked = curator(budget=Budget("1e-30"))
     with pytest.raises(ParameterError, match="budget must be larger"):
         asked.count("rows")
+
+
+HUGE_GRID = Grid.over(DOMAIN, 2**31)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("max_rows", [1, 4])
+def test_sparse_cells_of_a_huge_grid(budget, max_rows):
+    rows = np.concatenate([np.full((4000, 2), 0.3), np.full((3000, 2), -0.9), [[0.0, 0.0]]])
+    asked = curator(MemoryEngine(rows, DOMAIN), budget=budget, max_rows=max_rows)
+    threshold = asked.threshold_for("grid", HUGE_GRID, n_expected=20)
+    noisy = asked.sparse_cells("grid", HUGE_GRID, threshold)
+    assert isinstance(noisy, NoisyCells)
+    assert noisy.threshold == threshold
+    assert asked.records == (noisy.record,) == (calibrate(PLAN, budget, max_rows).records()[1],)
+    assert noisy.std == noisy.record.noise_std == asked.noise_std("grid")
+    assert 2 <= len(noisy.cells) < 60
+    assert (np.diff(noisy.cells) > 0).all()
+    assert (noisy.counts >= threshold).all()
+    assert noisy.cells.dtype == noisy.counts.dtype == np.int64
+    for row, size in (([0.3, 0.3], 4000), ([-0.9, -0.9], 3000)):
+        found = noisy.counts[noisy.cells == HUGE_GRID.index([row])[0]]
+        assert found == pytest.approx(size, abs=10 * noisy.std)
+
+
+def test_sparse_and_dense_cells_have_the_same_law():
+    """Means of many small histograms, those of dropped counts taken as zero."""
+    rows, n = np.repeat([[0.3, 0.3], [-0.9, 0.5]], [3, 8], axis=0), 1500
+    plan = Plan(Step("sparse", share="1/2", repeats=n), Step("dense", share="1/2", repeats=n))
+    asked = curator(MemoryEngine(rows, DOMAIN), plan, Budget(n))
+    sums = np.zeros((2, GRID.n_cells))
+    for _ in range(n):
+        noisy, dense = asked.sparse_cells("sparse", GRID, 2), asked.cells("dense", GRID).values
+        sums[0, noisy.cells] += noisy.counts
+        sums[1] += np.where(dense >= 2, dense, 0)
+    assert noisy.record.scale == asked.records[-1].scale == 2
+    assert np.abs(sums[0] - sums[1]).max() < 5 * noisy.std * math.sqrt(2 * n)
+
+
+def test_sparse_cells_are_refused_before_a_row_is_read():
+    asked = curator()
+    with pytest.raises(PlanError, match="is not in the plan"):
+        asked.sparse_cells("colour", GRID, 3)
+    with pytest.raises(PlanError, match="is not in the plan"):
+        asked.threshold_for("colour", GRID, 3)
+    with pytest.raises(PlanError, match="declared as a selection"):
+        asked.sparse_cells("best", GRID, 3)
+    with pytest.raises(ParameterError, match=r"at most 2\*\*62 cells"):
+        asked.sparse_cells("grid", Grid.over(DOMAIN, 2**32), 3)
+    assert asked.records == ()
+    with pytest.raises(ParameterError, match="`threshold` must be at least"):
+        asked.sparse_cells("grid", HUGE_GRID, 1)
+
+
+def test_neighbours_with_the_same_noise_differ_in_one_cell_of_a_sparse_histogram():
+    one, other = (
+        dict(zip(*(array.tolist() for array in (noisy.cells, noisy.counts)), strict=True))
+        for noisy in (
+            curator(MemoryEngine(table, DOMAIN)).sparse_cells("grid", GRID, 1)
+            for table in NEIGHBOURS["one more duplicate"]
+        )
+    )
+    changed = {cell for cell in one.keys() | other.keys() if one.get(cell) != other.get(cell)}
+    assert changed <= {GRID.index([[0.5, 0.5]])[0]}

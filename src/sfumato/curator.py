@@ -22,21 +22,32 @@ from sfumato.aggregates import (
     Projected,
     RowCount,
     Sensitivity,
+    SparseCells,
     SplitRule,
     Swaps,
 )
 from sfumato.aggregates.sums import COUNT_WEIGHT
 from sfumato.budget import PricedPlan, PricedStep, Record
-from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray
+from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.engine import Engine, MemoryEngine
 from sfumato.errors import PlanError
-from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace, exponential, permute_and_flip
+from sfumato.mechanisms import (
+    Entropy,
+    discrete_gaussian,
+    discrete_laplace,
+    exponential,
+    permute_and_flip,
+    sparse_histogram,
+    threshold_for,
+)
+from sfumato.mechanisms.sparse import checked_histogram
 from sfumato.partition import Partition
 
 # `SplitRule` is public and part of a question, but lives with the aggregates because of its sensitivity.
 __all__ = [
     "Curator",
     "Noisy",
+    "NoisyCells",
     "NoisySplits",
     "NoisySums",
     "SplitRule",
@@ -64,6 +75,32 @@ class Noisy:
     @property
     def std(self) -> float:
         """Standard deviation of the noise in each value."""
+        return self.record.noise_std
+
+
+@dataclass(frozen=True)
+class NoisyCells:
+    """Released counts of the cells whose noisy count reaches a threshold, empty cells too. Public.
+
+    Parameters
+    ----------
+    cells : int array of shape (n_passing,)
+        Increasing.
+    counts : int array of shape (n_passing,)
+        At least the threshold each.
+    threshold : int
+    record : Record
+        The mechanism, its sensitivity and its scale.
+    """
+
+    cells: IntArray
+    counts: IntArray
+    threshold: int
+    record: Record
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise in each count, before those below the threshold were dropped."""
         return self.record.noise_std
 
 
@@ -173,6 +210,23 @@ class Curator:
     def cells(self, step: str, partition: Partition) -> Noisy:
         """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
         return self._release(step, Cells(partition))
+
+    def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
+        """Noisy numbers of rows in the cells of a grid, as far as they reach a threshold.
+
+        A grid of up to 2^62 cells will do: none is listed but those that are occupied or pass.
+        """
+        aggregate = SparseCells(grid)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        public = checked_histogram(grid.n_cells, record.mechanism, record.scale, threshold)
+        raw_cells, raw_counts = aggregate.pairs(self._engine.fold(aggregate))
+        cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
+        return NoisyCells(cells, counts, public[-1], record)
+
+    def threshold_for(self, step: str, grid: Grid, n_expected: float) -> int:
+        """Least threshold of `sparse_cells` at which at most so many empty cells pass on average: public."""
+        record = self._plan.nominal(self._plan[step])
+        return threshold_for(grid.n_cells, record.mechanism, record.scale, n_expected)
 
     def distances(
         self,

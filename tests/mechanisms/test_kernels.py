@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +21,8 @@ from sfumato.mechanisms import (
     permute_and_flip,
 )
 from sfumato.mechanisms import entropy as entropy_module
+from sfumato.mechanisms.noise import drawn
+from sfumato.mechanisms.tables import BORDER_BITS, binomial_table, gaussian_table, laplace_table
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(10), Fraction(2**35 + 1), Fraction(2**52, 3)]
 SCORES = np.array([3, -4, 0, 3, 7, 6], dtype=np.int64)
@@ -74,17 +77,20 @@ class Twin:
         trials = [(Fraction(1),)] * (i * j) + [(v % 1,)] * i + [(u % 1,)] * j + [(u % 1, v % 1)]
         return all(self.exp_small(*factors) for factors in trials)
 
-    def laplace(self, scale):
-        t, s = scale.numerator, scale.denominator
+    def geometric(self, t, s):
         while True:
             low = self.uniform(t)
             if self.exp_small(Fraction(low, t)):
                 high = 0
                 while self.exp_small(Fraction(1)):
                     high += 1
-                magnitude, negative = (low + t * high) // s, self.bit()
-                if not (negative and magnitude == 0):
-                    return -magnitude if negative else magnitude
+                return (low + t * high) // s
+
+    def laplace(self, scale):
+        while True:
+            magnitude, negative = self.geometric(scale.numerator, scale.denominator), self.bit()
+            if not (negative and magnitude == 0):
+                return -magnitude if negative else magnitude
 
     def gaussian(self, sigma):
         while True:
@@ -92,6 +98,28 @@ class Twin:
             u = abs(abs(value) / sigma - 1)
             if self.exp_product(u, u / 2):
                 return value
+
+    def gaussian_tail(self, a, b, s, peak):
+        value = self.geometric(a, s)
+        u = abs(Fraction(value * b - peak, a))
+        return value if self.exp_product(u, u / 2) else -1
+
+    def table(self, first, borders):
+        """Borders as Fractions: bits are read until the interval in which the number lies holds none."""
+        low, width = Fraction(0), Fraction(1)
+        while width > Fraction(1, 2**BORDER_BITS) and any(low < border < low + width for border in borders):
+            width /= 2**16
+            low += self.take(16) * width
+        return first + sum(border <= low for border in borders)
+
+    def cells(self, blocks, n_bits):
+        found = []
+        for block in sorted(set(blocks)):
+            chosen = set()
+            while len(chosen) < blocks.count(block):
+                chosen.add(block * 2**n_bits + self.take(n_bits))
+            found += sorted(chosen)
+        return found
 
     def exponential(self, scores, rate):
         while True:
@@ -115,6 +143,62 @@ def test_noise_equals_twin(scale):
         twin = Twin(seed=11)
         expected = [getattr(twin, law)(scale) for _ in range(200)]
         assert mechanism(scale, 200, Entropy(seed=11)).tolist() == expected
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+def test_tails_equal_twin(scale):
+    a, b = scale.as_integer_ratio()
+    for kernel, law, arguments in (
+        (kernels.fill_geometric, "geometric", (a, b)),
+        (kernels.fill_gaussian_tail, "gaussian_tail", (a, b, 3 * b, a - a // 3)),
+        (kernels.fill_gaussian_tail, "gaussian_tail", (a, b, 2**62, a)),
+    ):
+        twin = Twin(seed=12)
+        expected = [getattr(twin, law)(*arguments) for _ in range(200)]
+        assert drawn(kernel, 200, Entropy(seed=12), 20, *arguments).tolist() == expected
+
+
+TABLES = {
+    "laplace": laplace_table(Fraction(2, 3)),
+    "gaussian": gaussian_table(Fraction(9)),
+    "binomial": binomial_table(2**40, Decimal(2) ** -40),
+    "one value": laplace_table(Fraction(1, 2**52)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_equal_twin(name):
+    table = TABLES[name]
+    values = [int.from_bytes(border.astype(">u2").tobytes()) for border in table.borders]
+    borders = [Fraction(value, 2**BORDER_BITS) for value in values]
+    twin = Twin(seed=13)
+    expected = [twin.table(table.first, borders) for _ in range(300)]
+    assert drawn(kernels.fill_table, 300, Entropy(seed=13), 16, *table).tolist() == expected
+
+
+BLOCKS = [0, 0, 0, 3, 4, 4, 4, 4, 9, 2**20, 2**20]
+
+
+@pytest.mark.parametrize("n_bits", [2, 3, 20, 41])
+def test_cells_equal_twin(n_bits):
+    for seed in range(30):
+        cells = drawn(kernels.fill_cells, len(BLOCKS), Entropy(seed), n_bits, np.array(BLOCKS), n_bits)
+        assert cells.tolist() == Twin(seed).cells(BLOCKS, n_bits)
+        assert (np.diff(cells) > 0).all()
+        assert (cells >> n_bits).tolist() == BLOCKS
+
+
+def test_merging_equals_a_dictionary():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        (a, b), threshold = rng.integers(0, 12, size=2), int(rng.integers(-5, 5))
+        lists = [(np.sort(rng.choice(15, n, replace=False)), rng.integers(-9, 9, n)) for n in (a, b)]
+        one, other = (dict(zip(*map(np.ndarray.tolist, pair), strict=True)) for pair in lists)
+        out = np.empty((2, a + b), dtype=np.int64)
+        n = kernels.merge_above(*lists[0], *lists[1], threshold, out)
+        expected = {cell: count for cell, count in sorted({**other, **one}.items()) if count >= threshold}
+        assert dict(zip(*out[:, :n].tolist(), strict=True)) == expected
+        assert out[0, :n].tolist() == list(expected)
 
 
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 7), Fraction(5, 2)], ids=str)
@@ -206,6 +290,10 @@ def test_refill_size_does_not_matter(monkeypatch, most):
             discrete_gaussian(Fraction(5, 2), 300, Entropy(seed=5)).tolist(),
             [exponential(scores, rate, Entropy(seed)) for seed in range(30)],
             [permute_and_flip(scores, rate, Entropy(seed)) for seed in range(30)],
+            drawn(kernels.fill_table, 20_000, Entropy(seed=5), 16, *TABLES["gaussian"]).tolist(),
+            drawn(kernels.fill_geometric, 300, Entropy(seed=5), 9, 7, 2).tolist(),
+            drawn(kernels.fill_gaussian_tail, 300, Entropy(seed=5), 9, 7, 2, 4, 3).tolist(),
+            drawn(kernels.fill_cells, len(BLOCKS), Entropy(seed=5), 40, np.array(BLOCKS), 40).tolist(),
         )
 
     big = draw()
@@ -229,8 +317,22 @@ import json
 from fractions import Fraction
 import numpy as np
 from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace, exponential, permute_and_flip
+from sfumato.mechanisms import kernels, sparse_histogram
+from sfumato.mechanisms.noise import drawn
+from sfumato.mechanisms.tables import gaussian_table, laplace_table
 
 def draws():
+    yield drawn(kernels.fill_table, 5000, Entropy(seed=9), 16, *laplace_table(Fraction(3))).tolist()
+    yield drawn(kernels.fill_table, 5000, Entropy(seed=9), 16, *gaussian_table(Fraction(7, 2))).tolist()
+    raw = np.array([3, 299]), np.array([9, 20])
+    for mechanism, n_cells, threshold in (
+        ("discrete Laplace", 2**62, 100),
+        ("discrete Laplace", 300, 3),
+        ("discrete Gaussian", 2**62, 21),
+        ("discrete Gaussian", 300, 2),
+    ):
+        found = sparse_histogram(*raw, n_cells, mechanism, Fraction(5, 2), threshold, Entropy(seed=9))
+        yield [array.tolist() for array in found]
     for scale in (Fraction(5, 2), Fraction(2**52, 3), Fraction(1, 2**52)):
         yield discrete_laplace(scale, 40, Entropy(seed=9)).tolist()
         yield discrete_gaussian(scale, 40, Entropy(seed=9)).tolist()

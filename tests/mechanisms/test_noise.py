@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace, kernels
+from sfumato.mechanisms.noise import drawn
+from sfumato.mechanisms.tables import gaussian_table, laplace_table
 
 NOISES = [discrete_laplace, discrete_gaussian]
 
@@ -54,3 +56,29 @@ def test_bad_scale(noise, scale):
 def test_bad_size(noise, size):
     with pytest.raises(ParameterError, match="`size` must be"):
         noise(Fraction(1), size, Entropy())
+
+
+@pytest.mark.parametrize(
+    ("noise", "table", "fill"),
+    [
+        (discrete_laplace, laplace_table, kernels.fill_laplace),
+        (discrete_gaussian, gaussian_table, kernels.fill_gaussian),
+    ],
+    ids=["laplace", "gaussian"],
+)
+@pytest.mark.parametrize(
+    ("scale", "size", "tabulated"),
+    [
+        (Fraction(7, 2), 2**16, True),
+        (Fraction(7, 2), 2**16 - 1, False),
+        (Fraction(32), 2**16, True),
+        (Fraction(32) + Fraction(1, 2**40), 2**16, False),
+    ],
+)
+def test_tables_serve_many_draws_of_small_scales(noise, table, fill, scale, size, tabulated):
+    draws = noise(scale, size, Entropy(seed=2))
+    if tabulated:
+        expected = drawn(kernels.fill_table, size, Entropy(seed=2), 16, *table(scale))
+    else:
+        expected = drawn(fill, size, Entropy(seed=2), 16, *scale.as_integer_ratio())
+    np.testing.assert_array_equal(draws, expected)

@@ -11,6 +11,7 @@ from sfumato.aggregates.counts import RowCount
 from sfumato.aggregates.coverage import Coverage
 from sfumato.aggregates.distances import Distances
 from sfumato.aggregates.projected import Projected
+from sfumato.aggregates.sparse import SparseCells
 from sfumato.aggregates.splits import Marginals, SplitRule
 from sfumato.aggregates.sums import GroupedSums
 from sfumato.aggregates.swaps import Swaps
@@ -25,6 +26,7 @@ __all__ = [
     "Projected",
     "RowCount",
     "Sensitivity",
+    "SparseCells",
     "SplitRule",
     "Swaps",
 ]

@@ -18,6 +18,7 @@ from numba import njit
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Integers: TypeAlias = npt.NDArray[np.int64]
+Digits: TypeAlias = npt.NDArray[np.uint16]
 
 MAX_GEOMETRIC = 1023  # 2**52 * (1023 + 1) = 2**62 fits in int64
 MAX_EXPONENT = 2**20
@@ -131,16 +132,23 @@ def bernoulli_exp_product(words: Words, cursor: Integers, a: int, b: int, c: int
 
 
 @njit(cache=True, nogil=True)
-def laplace(words: Words, cursor: Integers, t: int, s: int) -> int:
-    """Draw x with probability proportional to exp(-|x| s / t) (the same paper, Algorithm 2)."""
+def geometric(words: Words, cursor: Integers, t: int, s: int) -> int:
+    """Draw x >= 0 with probability proportional to exp(-x s / t) (the same paper, Algorithm 2)."""
     while cursor[0] <= cursor[1]:
         low = uniform(words, cursor, t)
-        if not bernoulli_exp_fraction(words, cursor, low, t):
-            continue
-        high = 0
-        while high < MAX_GEOMETRIC and bernoulli_exp_fraction(words, cursor, 1, 1):
-            high += 1
-        magnitude = (low + t * high) // s
+        if bernoulli_exp_fraction(words, cursor, low, t):
+            high = 0
+            while high < MAX_GEOMETRIC and bernoulli_exp_fraction(words, cursor, 1, 1):
+                high += 1
+            return (low + t * high) // s
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def laplace(words: Words, cursor: Integers, t: int, s: int) -> int:
+    """Draw x with probability proportional to exp(-|x| s / t)."""
+    while cursor[0] <= cursor[1]:
+        magnitude = geometric(words, cursor, t, s)
         if take(words, cursor, 1) == 0:
             return magnitude
         if magnitude > 0:
@@ -182,6 +190,112 @@ def fill_gaussian(words: Words, cursor: Integers, out: Integers, n_done: int, a:
             cursor[0] = start
             return index
         out[index] = value
+    return out.size
+
+
+@njit(cache=True, nogil=True)
+def table_index(words: Words, cursor: Integers, guide: Integers, borders: Digits) -> int:
+    """Return how many borders are at or below a uniform real, reading its digits only as far as needed.
+
+    The borders that share the first digit are gone through from both ends: on average over that digit there
+    are as many as the table has, divided by 2**16.
+    """
+    first = take(words, cursor, 16)
+    low, high = guide[first], guide[first + 1]
+    digit = 1
+    while low < high and digit < borders.shape[1]:
+        value = take(words, cursor, 16)
+        while low < high and borders[low, digit] < value:
+            low += 1
+        while low < high and borders[high - 1, digit] > value:
+            high -= 1
+        digit += 1
+    return int(high)
+
+
+@njit(cache=True, nogil=True)
+def fill_table(
+    words: Words, cursor: Integers, out: Integers, n_done: int, first: int, guide: Integers, borders: Digits
+) -> int:
+    """Fill ``out`` from ``n_done`` on until it is full or the words run out; return how far it got.
+
+    Nothing else reads these words, so the cursor is at a multiple of 16 and no digit lies across two words.
+    """
+    for index in range(n_done, out.size):
+        start = cursor[0]
+        if start + 16 > cursor[1]:
+            return index
+        digit = np.int64((words[start >> 6] >> np.uint64(start & 63)) & np.uint64(0xFFFF))
+        value = guide[digit]
+        if value == guide[digit + 1]:
+            cursor[0] = start + 16
+        else:
+            value = table_index(words, cursor, guide, borders)
+            if cursor[0] > cursor[1]:
+                cursor[0] = start
+                return index
+        out[index] = first + value
+    return out.size
+
+
+@njit(cache=True, nogil=True)
+def fill_geometric(words: Words, cursor: Integers, out: Integers, n_done: int, t: int, s: int) -> int:
+    """Fill ``out`` from ``n_done`` on until it is full or the words run out; return how far it got."""
+    for index in range(n_done, out.size):
+        start = cursor[0]
+        value = geometric(words, cursor, t, s)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return index
+        out[index] = value
+    return out.size
+
+
+@njit(cache=True, nogil=True)
+def fill_gaussian_tail(
+    words: Words, cursor: Integers, out: Integers, n_done: int, a: int, b: int, s: int, peak: int
+) -> int:
+    """Fill ``out`` with x from ``geometric(a, s)``, kept with probability exp(-(x b - peak)**2 / (2 a**2)).
+
+    A draw that is not kept leaves -1.
+    """
+    for index in range(n_done, out.size):
+        start = cursor[0]
+        value = geometric(words, cursor, a, s)
+        excess = abs(value * b - peak)
+        kept = bernoulli_exp_product(words, cursor, excess, a, excess, 2 * a)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return index
+        out[index] = value if kept else -1
+    return out.size
+
+
+@njit(cache=True, nogil=True)
+def fill_cells(
+    words: Words, cursor: Integers, out: Integers, n_done: int, blocks: Integers, n_bits: int
+) -> int:
+    """Fill ``out`` with distinct cells in increasing order, one of block ``blocks[i]`` for each i.
+
+    A block has 2**n_bits cells. ``blocks`` is sorted, and equal blocks are one trial.
+    """
+    index, first, start = n_done, n_done, cursor[0]
+    while index < out.size:
+        if blocks[index] != blocks[first]:
+            first, start = index, cursor[0]
+        cell = (blocks[index] << n_bits) + take(words, cursor, n_bits)
+        if cursor[0] > cursor[1]:
+            cursor[0] = start
+            return first
+        place = index
+        while place > first and out[place - 1] >= cell:
+            place -= 1
+        if place < index and out[place] == cell:
+            continue
+        for other in range(index, place, -1):
+            out[other] = out[other - 1]
+        out[place] = cell
+        index += 1
     return out.size
 
 
@@ -231,3 +345,32 @@ def select_permute_and_flip(
             return index, position
         order[other], order[position] = order[position], index
     return -1, order.size
+
+
+@njit(cache=True, nogil=True)
+def merge_above(
+    cells: Integers,
+    counts: Integers,
+    other_cells: Integers,
+    other_counts: Integers,
+    threshold: int,
+    out: Integers,
+) -> int:
+    """Write all pairs with counts from ``threshold`` on to ``out``, by cell; return how many.
+
+    Both lists are sorted. A cell that is in both counts as the first list says, whatever that count is.
+    """
+    n_out, i, j = 0, 0, 0
+    while i < cells.size or j < other_cells.size:
+        is_first = j == other_cells.size or (i < cells.size and cells[i] <= other_cells[j])
+        if is_first:
+            cell, count = cells[i], counts[i]
+            j += j < other_cells.size and other_cells[j] == cell
+            i += 1
+        else:
+            cell, count = other_cells[j], other_counts[j]
+            j += 1
+        if count >= threshold:
+            out[0, n_out], out[1, n_out] = cell, count
+            n_out += 1
+    return n_out
