@@ -1,0 +1,263 @@
+"""Spans: the dense places that a density clustering publishes, as boxes, polygons and GeoJSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from sfumato.domain import FloatArray, Grid, IntArray
+from sfumato.errors import ParameterError
+
+# The sides of a cell of a map, counter-clockwise from the lower: the step to the neighbour across each, and
+# the corner of the cell where each begins.
+_ACROSS = np.array([[0, -1], [1, 0], [0, 1], [-1, 0]], dtype=np.int64)
+_BEGINS = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """A dense place: some cells of a public grid, and an estimate of how many rows they hold.
+
+    Parameters
+    ----------
+    label : int
+        Number that prediction gives to rows in the span.
+    count : float
+        Estimated rows.
+    count_low, count_high : float
+        Interval for the true number of rows in these cells.
+    confidence : float
+        How often such an interval holds the true number, for example 0.95.
+    grid : Grid
+    cells : int array
+        Flat indices of the cells in C order, sorted and distinct.
+
+    Privacy
+    -------
+    Holds released values; all that is computed from them costs nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato.domain import Grid
+    >>> grid = Grid((0.0, 0.0), (4.0, 4.0), (4, 4))
+    >>> span = Span(3, 1234.4, 1180.0, 1288.0, 0.95, grid, np.array([0, 1, 4]))
+    >>> print(span)
+    span 3: about 1,234 rows (1,180 to 1,288, 95%), 3 cells
+    >>> span.boxes.tolist()
+    [[[0.0, 0.0], [1.0, 2.0]], [[1.0, 0.0], [2.0, 1.0]]]
+    >>> span.volume
+    3.0
+    """
+
+    label: int
+    count: float
+    count_low: float
+    count_high: float
+    confidence: float
+    grid: Grid
+    cells: IntArray
+
+    def __post_init__(self) -> None:
+        cells, n_cells = self.cells, self.grid.n_cells
+        is_list = cells.ndim == 1 and cells.dtype == np.int64 and len(cells) > 0
+        if not is_list or cells[0] < 0 or cells[-1] >= n_cells or (cells[1:] <= cells[:-1]).any():
+            raise ParameterError(
+                f"`cells` must be one or more int64 indices below {n_cells}, sorted and distinct, "
+                f"got {cells!r}. Sort them with numpy.unique"
+            )
+
+    def __str__(self) -> str:
+        cells = "1 cell" if len(self.cells) == 1 else f"{len(self.cells):,} cells"
+        interval = f"{round(self.count_low):,} to {round(self.count_high):,}, {100 * self.confidence:g}%"
+        return f"span {self.label}: about {round(self.count):,} rows ({interval}), {cells}"
+
+    @property
+    def volume(self) -> float:
+        """Size of the place in the units of the columns: a length, an area, a volume."""
+        return len(self.cells) * float(np.prod(self.grid.widths))
+
+    @property
+    def centroid(self) -> FloatArray:
+        """Mean of the cells' centres, each counting the same: not the mean of the rows, maybe not inside."""
+        mean: FloatArray = self._places.mean(axis=0) + 0.5
+        return np.array(self.grid.low) + mean * self.grid.widths
+
+    @property
+    def extent(self) -> FloatArray:
+        """Lower and upper corner of the least box around the span, shape (2, d)."""
+        return _points(self.grid, np.stack([self._places.min(axis=0), self._places.max(axis=0) + 1]))
+
+    @cached_property
+    def boxes(self) -> FloatArray:
+        """Lower and upper corners of disjoint boxes that make up the span, shape (n_boxes, 2, d).
+
+        Cells are joined into runs along the last column, equal runs along the column before, and so on.
+        """
+        low = self._places
+        high = low + 1
+        for axis in reversed(range(low.shape[1])):
+            low, high = _joined(low, high, axis)
+        in_order = np.lexsort(low.T[::-1])
+        return _points(self.grid, np.stack([low[in_order], high[in_order]], axis=1))
+
+    @cached_property
+    def polygons(self) -> list[list[FloatArray]]:
+        """Outlines of a span over two columns, as GeoJSON (RFC 7946) orders them.
+
+        A polygon is a list of rings, float arrays of shape (m, 2) with the first point repeated at the end:
+        the outer ring, counter-clockwise, then the holes, clockwise. Cells that share a side are in one
+        polygon; cells that share only a corner need not be. No ring touches itself.
+        """
+        if len(self.grid.shape) != 2:
+            raise ParameterError(
+                f"`polygons` must be asked of a span over 2 columns, got {len(self.grid.shape)} columns. "
+                "Its `boxes` describe it in any number"
+            )
+        rings, parts = self._rings()
+        outlines: list[list[FloatArray]] = [[] for _ in range(parts.max() + 1)]
+        for ring, part in zip(rings, parts, strict=True):
+            outlines[part].append(ring)
+        return outlines
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """Index of each cell along each column, shape (n, d)."""
+        return np.stack(np.unravel_index(self.cells, self.grid.shape), axis=1).astype(np.int64)
+
+    def _rings(self) -> tuple[list[FloatArray], IntArray]:
+        """Rings and the connected part to which each belongs.
+
+        The first cell of a part has its lower side on the outer ring, which is therefore walked first. A ring
+        begins at a corner: the side that would lead straight to its first side has a lower number.
+        """
+        following, parts = self._borders()
+        n_sides = int((following >= 0).sum())
+        walked, firsts = np.empty(n_sides, dtype=np.int64), np.empty(n_sides // 4, dtype=np.int64)
+        firsts = firsts[: _walk(following.ravel(), walked, firsts)]
+        cells, sides = np.divmod(walked, 4)
+        is_corner = np.append(True, sides[1:] != sides[:-1])
+        is_corner[firsts] = True
+        corners = _points(self.grid, self._places[cells] + _BEGINS[sides])[is_corner]
+        ends = np.cumsum(np.add.reduceat(is_corner, firsts, dtype=np.int64))
+        closed = np.insert(corners, ends, corners[np.append(0, ends[:-1])], axis=0)
+        return np.split(closed, (ends + np.arange(1, len(ends) + 1))[:-1]), parts[cells[firsts]]
+
+    def _borders(self) -> tuple[IntArray, IntArray]:
+        """The side (4 * cell + side) after each side of the outline, else -1; the part of each cell.
+
+        A walk has the span on its left. Where two cells of the same part meet at a corner, it crosses to the
+        other, for otherwise it would come back to this corner and touch itself.
+        """
+        cells = np.arange(len(self.cells))
+        beside = np.stack([self._neighbours(step) for step in _ACROSS], axis=1)
+        parts = _parts(beside)
+        following = np.full((len(cells), 4), -1, dtype=np.int64)
+        for side in range(4):
+            after = (side + 1) % 4
+            ahead, diagonal = beside[:, after], self._neighbours(_ACROSS[side] + _ACROSS[after])
+            turns_right = (diagonal >= 0) & ((ahead >= 0) | (parts[diagonal] == parts))
+            onward = np.where(ahead >= 0, 4 * ahead + side, 4 * cells + after)
+            onward = np.where(turns_right, 4 * diagonal + (side - 1) % 4, onward)
+            following[:, side] = np.where(beside[:, side] < 0, onward, -1)
+        return following, parts
+
+    def _neighbours(self, step: IntArray) -> IntArray:
+        """Position among the cells of each one's neighbour, or -1 where that is not in the span."""
+        moved, shape = self._places + step, np.array(self.grid.shape)
+        flat = self.cells + step[0] * shape[1] + step[1]
+        found = np.minimum(np.searchsorted(self.cells, flat), len(flat) - 1)
+        is_there = (moved >= 0).all(axis=1) & (moved < shape).all(axis=1) & (self.cells[found] == flat)
+        return np.where(is_there, found, -1)
+
+
+def to_geojson(spans: Sequence[Span], *, properties: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return spans over two columns as a GeoJSON FeatureCollection, ready for `json.dumps`.
+
+    The first column is x (longitude), the second y (latitude). Coordinates are rounded to a hundredth of a
+    cell or finer.
+
+    Parameters
+    ----------
+    spans : sequence of Span
+    properties : mapping, optional
+        Further properties that every feature gets, such as the budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato.domain import Grid
+    >>> span = Span(0, 20.0, 15.0, 25.0, 0.95, Grid((0.0, 0.0), (4.0, 4.0), (4, 4)), np.array([5]))
+    >>> to_geojson([span])["features"][0]["geometry"]["coordinates"]
+    [[[[1.0, 1.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0], [1.0, 1.0]]]]
+    """
+    return {"type": "FeatureCollection", "features": [_feature(span, properties or {}) for span in spans]}
+
+
+def _feature(span: Span, properties: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = ("count", "count_low", "count_high", "confidence")
+    own = {"label": int(span.label)} | {name: float(getattr(span, name)) for name in numbers}
+    digits = max(0, 2 - math.floor(math.log10(span.grid.widths.min())))
+    coordinates = [[ring.round(digits).tolist() for ring in polygon] for polygon in span.polygons]
+    return {
+        "type": "Feature",
+        "properties": own | dict(properties),
+        "geometry": {"type": "MultiPolygon", "coordinates": coordinates},
+    }
+
+
+def _points(grid: Grid, corners: IntArray) -> FloatArray:
+    """Coordinates of corners of cells; those on the upper bound are exactly there."""
+    points = np.array(grid.low) + corners * grid.widths
+    return np.where(corners == np.array(grid.shape), np.array(grid.high), points)
+
+
+def _joined(low: IntArray, high: IntArray, axis: int) -> tuple[IntArray, IntArray]:
+    """Join boxes that follow each other along `axis` and agree elsewhere; before it they are cells."""
+    others = [low[:, j] for j in range(low.shape[1]) if j != axis]
+    others += [high[:, j] for j in range(axis + 1, low.shape[1])]
+    order = np.lexsort((low[:, axis], *others))
+    low, high = low[order], high[order]
+    continues = high[:-1, axis] == low[1:, axis]
+    for values in others:
+        continues &= values[order][1:] == values[order][:-1]
+    firsts = np.flatnonzero(np.append(True, ~continues))
+    lasts = np.append(firsts[1:], len(low)) - 1
+    return low[firsts], high[lasts]
+
+
+def _parts(beside: IntArray) -> IntArray:
+    """Number of the part to which each cell is connected by sides."""
+    pairs = [np.flatnonzero(beside[:, side] >= 0) for side in (1, 2)]
+    ends = [beside[pair, side] for pair, side in zip(pairs, (1, 2), strict=True)]
+    one, other = np.concatenate(pairs), np.concatenate(ends)
+    graph = coo_array((np.ones(len(one), dtype=np.int8), (one, other)), shape=(len(beside),) * 2)
+    parts: IntArray = connected_components(graph, directed=False)[1].astype(np.int64)
+    return parts
+
+
+@numba.njit(cache=True, nogil=True)
+def _walk(following: IntArray, walked: IntArray, firsts: IntArray) -> np.int64:
+    """List the cycles of `following`, which it uses up, one after the other; return how many there are."""
+    n_rings, length = np.int64(0), np.int64(0)
+    for start in range(following.shape[0]):
+        if following[start] < 0:
+            continue
+        firsts[n_rings] = length
+        n_rings += 1
+        side = np.int64(start)
+        while following[side] >= 0:
+            walked[length] = side
+            length += 1
+            onward = following[side]
+            following[side] = -1
+            side = onward
+    return n_rings
