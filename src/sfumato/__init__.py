@@ -5,8 +5,10 @@ from importlib.metadata import version as _version
 from sfumato import datasets, metrics
 from sfumato.budget import Budget, Ledger
 from sfumato.cluster import (
+    DPDBSCAN,
     DPM,
     CoresetKMeans,
+    DensityTree,
     GridKMeans,
     LloydKMeans,
     LocalSearchKMeans,
@@ -21,10 +23,12 @@ from sfumato.release import Release
 __version__ = _version("sfumato")
 
 __all__ = [
+    "DPDBSCAN",
     "DPM",
     "Ball",
     "Budget",
     "CoresetKMeans",
+    "DensityTree",
     "GridKMeans",
     "Ledger",
     "LloydKMeans",

@@ -1,4 +1,4 @@
-"""Errors that sfumato raises. Messages echo parameters and never data."""
+"""Errors and warnings of sfumato. Messages echo parameters and never data."""
 
 
 class SfumatoError(Exception):
@@ -27,3 +27,7 @@ class LedgerError(SfumatoError, RuntimeError):
 
 class ReleaseError(SfumatoError, ValueError):
     """A release file is truncated, altered, or of an unknown version."""
+
+
+class GuaranteeWarning(UserWarning):
+    """A parameter is usable, but the guarantee that comes with it is weak. Depends on public numbers only."""

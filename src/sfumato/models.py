@@ -8,6 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 
+from sfumato.density.dbscan import DBSCANModel, Guarantee
+from sfumato.density.histogram import NoisyHistogram
+from sfumato.density.levels import DensityModel
+from sfumato.density.regions import Regions
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Unit
 from sfumato.errors import ReleaseError
 from sfumato.synopsis import GridSynopsis
@@ -68,7 +72,19 @@ class CentreModel:
 
 
 PUBLISHABLE: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (CentreModel, GridSynopsis, Grid, Domain, Unit)
+    cls.__name__: cls
+    for cls in (
+        CentreModel,
+        DBSCANModel,
+        DensityModel,
+        Guarantee,
+        NoisyHistogram,
+        Regions,
+        GridSynopsis,
+        Grid,
+        Domain,
+        Unit,
+    )
 }
 
 

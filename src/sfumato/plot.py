@@ -1,19 +1,22 @@
-"""Pictures of a release: its centres, its noisy grid, its budget.
+"""Pictures of a release: its centres, its spans, its noisy grid, its budget.
 
-Everything is drawn from released values and public parameters. Matplotlib comes with the extra ``report``.
+Everything is drawn from released values and public parameters; only `spans` draws rows, if it is given some.
+Matplotlib comes with the extra ``report``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.cluster.base import PrivateClusterer
+from sfumato.density.spans import Span
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
 from sfumato.models import CentreModel
@@ -23,9 +26,10 @@ from sfumato.synopsis import GridSynopsis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path
     from matplotlib.patheffects import AbstractPathEffect
 
-__all__ = ["blank", "budget", "centres", "column_names", "grid", "step_shares"]
+__all__ = ["blank", "budget", "centres", "column_names", "grid", "spans", "step_shares"]
 
 Source: TypeAlias = Release | PrivateClusterer
 
@@ -36,6 +40,9 @@ BLUE, VERMILLION = OKABE_ITO[:2]
 _DASHES = ("-", "--", ":", "-.")
 _LARGEST_MARK = 1 / 14  # of the width of the axes
 _LONGEST_LABEL = 28
+_MOST_NUMBERS = 20  # on a map of spans
+_NUMBER_SIZE = (0.07, 0.05)  # width and height that each of them takes, in longer sides of the map
+_MOST_CORNERS = 20_000  # beyond that, outlines weigh more than an image of them
 
 
 def centres(source: Source, ax: Axes | None = None) -> Axes:
@@ -64,6 +71,37 @@ def centres(source: Source, ax: Axes | None = None) -> Axes:
     else:
         _parallel(release, model, ax)
     _title(release, f"{release.method}, {len(model.cluster_centers)} clusters, {release.privacy.budget}", ax)
+    return ax
+
+
+def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
+    """Draw the spans of a release with two columns, with the numbers of the larger ones.
+
+    Spans near each other differ in colour. If the metric is "geo", the columns are longitude and latitude,
+    and degrees of both are drawn as long as they are on the ground in the middle of the map.
+
+    Parameters
+    ----------
+    source : Release or fitted estimator
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    X : array-like of shape (n, 2), optional
+        Rows to draw over the spans, pale where they are in none. Such a picture shows people: the title says
+        that it must not be published.
+
+    Examples
+    --------
+    >>> from sfumato import Release, plot
+    >>> plot.spans(Release.load("release.json"))  # doctest: +SKIP
+    """
+    release, found = _spans(source)
+    ax = ax or _new_axes()
+    _frame(release, ax, _stretch(release))
+    _outlines(found, ax)
+    if X is not None:
+        _rows(release, X, ax)
+    number = "1 span" if len(found) == 1 else f"{len(found)} spans"
+    _title(release, f"{release.method}, {number}, {release.privacy.budget}", ax, shows_rows=X is not None)
     return ax
 
 
@@ -176,6 +214,18 @@ def _centre_model(source: Source) -> tuple[Release, CentreModel]:
     return release, release.model
 
 
+def _spans(source: Source) -> tuple[Release, list[Span]]:
+    """Release and its spans, the largest first."""
+    release = _release(source)
+    found: Sequence[Span] | None = getattr(release.model, "spans", None)
+    if found is None or release.model.n_features != 2:
+        raise ParameterError(
+            f"`source` must have spans over two columns, got {release.method} on {release.model.n_features} "
+            "columns. The boxes of a span, span.boxes, are there for any number of columns."
+        )
+    return release, sorted(found, key=lambda span: -span.count)
+
+
 def _new_axes() -> Axes:
     try:
         import matplotlib.pyplot as plt
@@ -197,9 +247,10 @@ def _labels(names: Iterable[str]) -> list[str]:
     return [name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…" for name in tidy]
 
 
-def _title(release: Release, text: str, ax: Axes) -> None:
-    if release.privacy.seeded:
-        ax.set_title(f"SEEDED: DO NOT PUBLISH\n{text}", color=VERMILLION, fontweight="bold")
+def _title(release: Release, text: str, ax: Axes, *, shows_rows: bool = False) -> None:
+    if release.privacy.seeded or shows_rows:
+        reason = "SHOWS ROWS" if shows_rows else "SEEDED"
+        ax.set_title(f"{reason}: DO NOT PUBLISH\n{text}", color=VERMILLION, fontweight="bold")
     else:
         ax.set_title(text)
 
@@ -221,19 +272,105 @@ def _map(release: Release, model: CentreModel, ax: Axes) -> None:
         zorder=3,
     )
     for number, (x, y) in enumerate(model.cluster_centers):
-        _number(number, x, y, model, ax)
+        _number(number, x, y, _crowding(len(model.cluster_centers)), ax)
 
 
-def _frame(release: Release, ax: Axes) -> None:
-    """Axes over the public box of two columns, to scale unless the columns differ too much."""
+def _frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
+    """Axes over the public box of two columns, to scale unless the columns differ too much.
+
+    One unit of the second column is as long as `stretch` units of the first.
+    """
     (x_low, y_low), (x_high, y_high) = release.domain.low, release.domain.high
     ax.set_xlim(x_low, x_high)
     ax.set_ylim(y_low, y_high)
-    ratio = (x_high - x_low) / (y_high - y_low)
-    ax.set_aspect("equal" if 1 / 3 <= ratio <= 3 else "auto")
+    ratio = (x_high - x_low) / (y_high - y_low) / stretch
+    ax.set_aspect(stretch if 1 / 3 <= ratio <= 3 else "auto")
     x_name, y_name = _labels(column_names(release))
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(y_name, parse_math=False)
+
+
+def _stretch(release: Release) -> float:
+    if getattr(release.model, "metric", "euclidean") != "geo":
+        return 1.0
+    latitude = math.radians(float(release.domain.midpoint[1]))
+    return 1 / max(math.cos(latitude), 0.1)
+
+
+def _outlines(found: list[Span], ax: Axes) -> None:
+    from matplotlib.collections import PathCollection
+
+    paths = [_path(span) for span in found]
+    is_heavy = sum(map(len, paths)) > _MOST_CORNERS
+    colours = _colours(found, _longer_side(ax))
+    pale = [(colour, 0.65) for colour in colours]
+    shapes = PathCollection(paths, facecolors=pale, edgecolors=colours, linewidths=0.8, rasterized=is_heavy)
+    ax.add_collection(shapes, autolim=False)
+    places = _number_places(found, ax)
+    for label, (x, y) in places.items():
+        _number(label, x, y, _crowding(len(places)), ax)
+    if not found:
+        ax.text(0.5, 0.5, "no place stands out of the noise", ha="center", transform=ax.transAxes)
+
+
+def _longer_side(ax: Axes) -> FloatArray:
+    """How much of each column is as long as the longer side of the axes."""
+    size, aspect = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]), ax.get_aspect()
+    if isinstance(aspect, str):
+        return size
+    longer: FloatArray = max(size * (1, aspect)) / np.array([1, aspect])
+    return longer
+
+
+def _path(span: Span) -> Path:
+    from matplotlib.path import Path
+
+    # Holes run the other way round than outer rings, so that they stay empty.
+    return Path.make_compound_path(*(Path(ring, closed=True) for rings in span.polygons for ring in rings))
+
+
+def _colours(found: list[Span], scale: FloatArray) -> list[str]:
+    """For each span the colour whose bearers, so far, are furthest away."""
+    extents = np.array([span.extent / scale for span in found]).reshape(-1, 2, 2)
+    centroids = np.array([span.centroid / scale for span in found]).reshape(-1, 2)
+    chosen = np.full(len(found), -1)
+    for i, (low, high) in enumerate(extents):
+        gaps = np.maximum(extents[:i, 0] - high, low - extents[:i, 1]).clip(min=0)
+        apart = np.linalg.norm(gaps, axis=1) + np.linalg.norm(centroids[:i] - centroids[i], axis=1)
+        nearest = [apart[chosen[:i] == c].min(initial=np.inf) for c in range(len(OKABE_ITO))]
+        chosen[i] = np.argmax(nearest)
+    return [OKABE_ITO[c] for c in chosen]
+
+
+def _number_places(found: list[Span], ax: Axes) -> dict[int, FloatArray]:
+    """Places for the numbers of the larger spans, none over another."""
+    size = _longer_side(ax) * _NUMBER_SIZE
+    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
+    places: dict[int, FloatArray] = {}
+    for span in found:
+        place = np.clip(_number_place(span, size), low + size / 2, high - size / 2)
+        if all((np.abs(place - other) >= size).any() for other in places.values()):
+            places[span.label] = place
+        if len(places) == _MOST_NUMBERS:
+            break
+    return places
+
+
+def _number_place(span: Span, size: FloatArray) -> FloatArray:
+    """Middle of the widest box of a span; above a span that the number would hide."""
+    low, high = span.extent
+    if (high - low < size).all():
+        return np.array([(low[0] + high[0]) / 2, high[1] + size[1] / 2])
+    widths = ((span.boxes[:, 1] - span.boxes[:, 0]) / size).min(axis=1)
+    middle: FloatArray = span.boxes[np.argmax(widths)].mean(axis=0)
+    return middle
+
+
+def _rows(release: Release, X: ArrayLike, ax: Axes) -> None:
+    is_in_none = release.predict(X) < 0
+    rows = np.asarray(X, dtype=np.float64)
+    for part, alpha in ((is_in_none, 0.3), (~is_in_none, 0.8)):
+        ax.plot(*rows[part].T, ".", color="#444444", markersize=1.5, alpha=alpha, rasterized=True)
 
 
 def _heat_map(release: Release, synopsis: GridSynopsis, ax: Axes) -> None:
@@ -266,7 +403,7 @@ def _line(release: Release, model: CentreModel, ax: Axes) -> None:
     ax.vlines(x, 0, heights, color=VERMILLION, linestyle=":")
     ax.scatter(x, heights, s=_areas(model, ax), color=VERMILLION, clip_on=False, zorder=3)
     for number, (at, height) in enumerate(zip(x, heights, strict=True)):
-        _number(number, at, height, model, ax)
+        _number(number, at, height, _crowding(len(x)), ax)
 
 
 def _strip(release: Release, ylabel: str, ax: Axes) -> None:
@@ -316,12 +453,12 @@ def _spread(heights: FloatArray, gap: float) -> FloatArray:
 def _areas(model: CentreModel, ax: Axes) -> FloatArray:
     """Areas of marks in square points."""
     width = 72 * ax.bbox.width / ax.figure.dpi
-    return (_LARGEST_MARK * width * _crowding(model)) ** 2 * _shares_of_largest(model)
+    return (_LARGEST_MARK * width * _crowding(len(model.cluster_centers))) ** 2 * _shares_of_largest(model)
 
 
-def _crowding(model: CentreModel) -> float:
+def _crowding(n_marks: int) -> float:
     """Factor by which marks shrink where there are many."""
-    return min(1.0, 3 / math.sqrt(max(len(model.cluster_centers), 1)))
+    return min(1.0, 3 / math.sqrt(max(n_marks, 1)))
 
 
 def _shares_of_largest(model: CentreModel) -> FloatArray:
@@ -330,9 +467,9 @@ def _shares_of_largest(model: CentreModel) -> FloatArray:
     return shares
 
 
-def _number(number: int, x: float, y: float, model: CentreModel, ax: Axes) -> None:
+def _number(number: int, x: float, y: float, crowding: float, ax: Axes) -> None:
     style = {"color": "white", "fontweight": "bold", "ha": "center", "va": "center_baseline"}
-    size = 10 * max(_crowding(model), 0.6)
+    size = 10 * max(crowding, 0.6)
     ax.text(x, y, str(number), style, fontsize=size, path_effects=_outline(2.6), zorder=4)
 
 

@@ -2,6 +2,8 @@
 
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.coreset import CoresetKMeans
+from sfumato.cluster.dbscan import DPDBSCAN
+from sfumato.cluster.density_tree import DensityTree
 from sfumato.cluster.dpm import DPM
 from sfumato.cluster.grid import GridKMeans, grid_size
 from sfumato.cluster.lloyd import LloydKMeans
@@ -9,8 +11,10 @@ from sfumato.cluster.local_search import LocalSearchKMeans
 from sfumato.cluster.max_cover import MaxCoverKMeans
 
 __all__ = [
+    "DPDBSCAN",
     "DPM",
     "CoresetKMeans",
+    "DensityTree",
     "GridKMeans",
     "LloydKMeans",
     "LocalSearchKMeans",

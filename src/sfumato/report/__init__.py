@@ -9,11 +9,13 @@ from pathlib import Path
 from string import Template
 
 from sfumato.budget.statement import SEEDED_WARNING
+from sfumato.models import CentreModel
 from sfumato.release import Release, write_whole
 from sfumato.report.account import public_facts, steps, verification
 from sfumato.report.findings import clusters, rows_in_words
 from sfumato.report.guarantee import Guarantee, in_words
-from sfumato.report.markup import facts
+from sfumato.report.markup import facts, paragraph
+from sfumato.report.spans import spans
 
 __all__ = ["render", "write"]
 
@@ -60,11 +62,20 @@ def render(release: Release) -> str:
         banner=_banner() if release.privacy.seeded else "",
         summary=_summary(release, guarantee),
         protection=in_words(guarantee),
-        findings=clusters(release),
+        findings=_findings(release),
         budget=steps(release),
         public=public_facts(release),
         verify=verification(release),
     )
+
+
+def _findings(release: Release) -> str:
+    model = release.model
+    if isinstance(model, CentreModel):
+        return clusters(release, model)
+    if hasattr(model, "spans"):
+        return spans(release, model.spans)
+    return paragraph(f"The release holds a {type(model).__name__}, for which this report has no picture.")
 
 
 def _banner() -> str:

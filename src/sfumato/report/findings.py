@@ -1,4 +1,4 @@
-"""The picture of the clusters and the table under it."""
+"""The picture of clusters around centres and the table under it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,8 @@ from sfumato.synopsis import GridSynopsis
 _SHAPES = {1: "a histogram of one column", 2: "a map of two columns"}
 
 
-def clusters(release: Release) -> str:
-    """Return the section on what was found, as HTML."""
-    model = release.model
-    if not isinstance(model, CentreModel):
-        return paragraph(f"The release holds a {type(model).__name__}, for which this report has no picture.")
+def clusters(release: Release, model: CentreModel) -> str:
+    """Return the section on the clusters that were found, as HTML."""
     parts = [_picture(release, model), _centre_table(release, model)]
     if model.synopsis is not None:
         parts.append(paragraph(_about_noise(model.synopsis), "note"))
@@ -31,7 +28,7 @@ def clusters(release: Release) -> str:
 def rows_in_words(release: Release) -> str:
     """Return how many rows the table has, as far as the release says."""
     synopsis = getattr(release.model, "synopsis", None)
-    if synopsis is None:
+    if not isinstance(synopsis, GridSynopsis):
         return "not released"
     if not synopsis.rows_std:
         return f"{synopsis.noisy_rows:,.0f} (public)"

@@ -24,6 +24,7 @@ _STYLE: dict[Any, Any] = dict.fromkeys(_INKED, _INK) | {
     "figure.facecolor": "none",
     "svg.fonttype": "none",
 }
+_MARGIN = 0.05  # above and below a picture, in inches
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -86,7 +87,7 @@ def figure(
     salt : str
         Tells the identifiers of this picture from those of others in the page.
     size : (float, float)
-        Width and height in inches.
+        Width and height in inches; the height that the picture does not need is cut off.
     """
     svg = _svg(draw, salt, size)
     opening = f'<svg role="img" aria-label="{html.escape(alt)}" viewBox="{_view_box(svg)}">'
@@ -106,6 +107,7 @@ def _row(cells: Sequence[str], words: Sequence[bool], scope: str) -> str:
 
 def _svg(draw: Callable[[Axes], object], salt: str, size: tuple[float, float]) -> str:
     from matplotlib import rc_context
+    from matplotlib.transforms import Bbox
 
     buffer = io.StringIO()
     with rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
@@ -114,7 +116,10 @@ def _svg(draw: Callable[[Axes], object], salt: str, size: tuple[float, float]) -
         ax = sheet.add_subplot()
         draw(ax)
         ax.set_title("")  # the page has headings
-        sheet.savefig(buffer, format="svg", dpi=200, metadata=_NO_METADATA)
+        sheet.draw_without_rendering()  # sets the layout
+        drawn = sheet.get_tightbbox()
+        used = Bbox([[0.0, max(drawn.y0 - _MARGIN, 0.0)], [size[0], min(drawn.y1 + _MARGIN, size[1])]])
+        sheet.savefig(buffer, format="svg", dpi=200, metadata=_NO_METADATA, bbox_inches=used)
     return _apart(buffer.getvalue(), salt).replace(_INK, "currentColor")
 
 

@@ -1,0 +1,219 @@
+"""DP-DBSCAN: dense places of any shape, published as spans (Qiu and Yi 2025)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.budget import Ledger, Plan, Step
+from sfumato.cluster.checks import check_positive, check_whole
+from sfumato.cluster.density import BYTES_PER_LISTED, N_FALSE, DensityClusterer, is_dense, release_histogram
+from sfumato.curator import Curator
+from sfumato.density.dbscan import LARGEST_ETA, DBSCANModel, Guarantee, cell_width, dbscan, stencils_of
+from sfumato.density.geometry import (
+    MOST_CELLS,
+    Metric,
+    column_units,
+    log_cells,
+    rounded_up,
+    square_grid,
+    widths_of,
+)
+from sfumato.density.neighbourhoods import block_bytes
+from sfumato.domain import Domain, Grid
+from sfumato.errors import GuaranteeWarning, ParameterError
+
+
+class DPDBSCAN(DensityClusterer):
+    """Dense places of any shape and their number, at a given radius and density.
+
+    The domain is cut into cells a little smaller than the radius; their counts are released with noise; a
+    place is in a span if the cells within the radius hold enough rows, whatever the noise; places closer
+    than the radius belong together. What is published are the spans, with an estimate of the rows in each:
+    labels of the rows themselves cannot be published usefully [1]_. Best in two and three columns.
+    `DensityTree` needs neither radius nor density, and is usually more accurate.
+
+    Parameters
+    ----------
+    radius : float
+        How far a neighbour may be; ``eps`` of scikit-learn's DBSCAN. In metres with ``metric="geo"``.
+    min_samples : int
+        Rows within the radius, at least, to be told from noise. Re-cluster for another number with `at`,
+        free of charge.
+    eta : float
+        Cells are ``eta / 4 * radius / sqrt(n_columns)`` wide; at most 4. Smaller is sharper and noisier.
+    beta : float
+        Probability with which the guarantee may fail, see ``guarantee_``.
+    metric : {"euclidean", "geo"}
+        "geo": the two columns are longitude and latitude in degrees, distances are metres.
+    max_memory : float
+        Limit in bytes on the memory that is known before the fit. Up to a hundredth of it as cells, all
+        cells are released; beyond, only those that stand out from the noise (up to 2^62 cells).
+    epsilon, delta, rho : float
+        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+    bounds : (low, high) or Ball
+        Public bounds of the columns, never read off the data.
+    unit : str, optional
+        Column that identifies a person, see `max_rows_per_unit`.
+    max_rows_per_unit : int
+    ledger : Ledger, optional
+        Where the budget is charged before any row is read.
+    random_state : int, optional
+        Reproducible noise for experiments. The release is then marked: do not publish.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+        Number of spans.
+    spans_ : tuple of Span
+        The largest first, each with its estimated rows, an interval, boxes, and polygons in two columns.
+    guarantee_ : Guarantee
+        How the spans relate to exact DBSCAN; prints as a sentence.
+    cells_ : ndarray of shape (n_cells,)
+        Cells in spans: flat indices of the grid of ``spans_[i].grid``, whose cells are halves of those that
+        were counted.
+    cell_labels_ : ndarray of shape (n_cells,)
+        Span of each.
+    histogram_ : NoisyHistogram
+        What was released.
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private. -1 is in no span.
+
+    Privacy
+    -------
+    Unit: one row added or removed. Step "cells" spends the whole budget: noisy counts of disjoint cells of a
+    grid that depends on public parameters only; of a large grid those that reach a public threshold, which
+    has the law of the full histogram cut there. Everything else is post-processing. Public inputs: all
+    parameters. Not private: ``labels_`` and ``predict``. Proof: docs/proofs/counts.md,
+    docs/proofs/histogram.md; accuracy: docs/proofs/dbscan.md.
+
+    References
+    ----------
+    .. [1] Y. Qiu, K. Yi. Approximate DBSCAN under differential privacy. 2025.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sfumato import DPDBSCAN
+    >>> X, _ = make_moons(10_000, noise=0.05, random_state=0)
+    >>> bounds = ([-1.5, -1], [2.5, 1.5])
+    >>> model = DPDBSCAN(radius=0.15, min_samples=60, epsilon=1.0, bounds=bounds, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    """
+
+    def __init__(
+        self,
+        radius: float = 0.5,
+        min_samples: int = 5,
+        *,
+        eta: float = 4.0,
+        beta: float = 0.5,
+        metric: Metric = "euclidean",
+        max_memory: float = 1e9,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        rho: float | None = None,
+        bounds: object = None,
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.radius = radius
+        self.min_samples = min_samples
+        self.eta = eta
+        self.beta = beta
+        self.metric = metric
+        self.max_memory = max_memory
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def at(self, min_samples: int) -> Self:
+        """A fitted copy for another `min_samples`, from the same release. Spends nothing.
+
+        Parameters
+        ----------
+        min_samples : int
+        """
+        check_is_fitted(self, "release_")
+        check_whole("min_samples", min_samples)
+        model: DBSCANModel = self.release_.model.at(int(min_samples))  # type: ignore[attr-defined]
+        _warn_if_weak(model.guarantee)
+        return self._again(model, min_samples=min_samples)
+
+    def _plan(self, domain: Domain) -> Plan:
+        self._check_parameters()
+        self._grid(domain)
+        return Plan(Step("cells", share=1))
+
+    def _cluster(self, curator: Curator) -> DBSCANModel:
+        grid = self._grid(curator.domain)
+        histogram = release_histogram(curator, "cells", grid, self.max_memory)
+        model = dbscan(
+            histogram,
+            float(self.radius),
+            int(self.min_samples),
+            float(self.eta),
+            float(self.beta),
+            self.metric,
+        )
+        _warn_if_weak(model.guarantee)
+        return model
+
+    def _check_parameters(self) -> None:
+        check_positive("radius", self.radius)
+        check_whole("min_samples", self.min_samples)
+        check_positive("eta", self.eta, most=LARGEST_ETA)
+        check_positive("beta", self.beta, most=0.99)
+        check_positive("max_memory", self.max_memory)
+
+    def _grid(self, domain: Domain) -> Grid:
+        """Grid of the histogram, or an error if radius, grid or memory cannot be."""
+        units = column_units(self.metric, domain)
+        widest = float(widths_of(domain, units).max())
+        if self.radius > widest:
+            raise ParameterError(
+                f"`radius` must be at most the width of the domain, {widest:.6g}, got {self.radius!r}"
+            )
+        d = domain.n_features
+        stencils = stencils_of(d, float(self.radius), float(self.eta))
+        width = cell_width(float(self.radius), float(self.eta), d)
+        excess = log_cells(widths_of(domain, units), width / stencils.parts) - math.log(MOST_CELLS / 2)
+        if excess > 0:
+            raise ParameterError(
+                f"`radius`={self.radius!r} cuts the domain into more than 2^62 cells: give at least "
+                f"{rounded_up(float(self.radius) * math.exp(excess / d)):.3g}, or fewer columns"
+            )
+        grid = square_grid(domain, units, width)
+        if not is_dense(grid, self.max_memory):
+            predicted = block_bytes(stencils) + BYTES_PER_LISTED * N_FALSE
+            if predicted > self.max_memory:
+                raise ParameterError(
+                    f"`radius`={self.radius!r} in {d} column(s) needs about {predicted / 1e9:.3g} GB: use "
+                    f"fewer columns or a larger radius, or raise `max_memory` from {self.max_memory:g} bytes"
+                )
+        return grid
+
+
+def _warn_if_weak(guarantee: Guarantee) -> None:
+    if guarantee.min_samples < guarantee.tau:
+        warnings.warn(
+            f"`min_samples`={guarantee.min_samples} is below tau={guarantee.tau}: only clusters whose core "
+            f"rows have at least {guarantee.min_samples + guarantee.tau} neighbours are sure to be found. "
+            "Give a larger epsilon, radius or min_samples for a stronger statement",
+            GuaranteeWarning,
+            stacklevel=4,
+        )

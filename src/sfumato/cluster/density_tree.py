@@ -1,0 +1,221 @@
+"""DensityTree: clusters of any shape without a radius, from the level sets of a noisy density."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.budget import Ledger, Plan, Step
+from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
+from sfumato.cluster.density import BYTES_PER_CELL, DensityClusterer, release_histogram
+from sfumato.curator import Curator
+from sfumato.density.geometry import (
+    Metric,
+    column_units,
+    log_cells,
+    rounded_up,
+    square_grid,
+    widths_of,
+)
+from sfumato.density.levels import DensityModel, cut_levels
+from sfumato.domain import Domain, Grid
+from sfumato.errors import ParameterError
+
+ROWS_SHARE = Fraction(1, 20)  # the grid needs only the order of the number of rows
+_CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter; measured: docs/density.md
+_KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that the smoothing averages along each column
+_MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
+_LEAST_SIDE = 4
+
+
+class DensityTree(DensityClusterer):
+    """Clusters of any shape and their number, without a radius or a least density.
+
+    The counts of a grid are released with noise and smoothed. As the density level falls, peaks appear and
+    join; peaks whose bulk stands above the saddle between them by more than noise makes likely are clusters.
+    The grid is chosen from a noisy number of rows. Everything after the release is free: `cut` takes any
+    number of clusters or any level. Best in two and three columns.
+
+    Parameters
+    ----------
+    cell : float, optional
+        Width of a cell, in the units of the columns, or in metres with ``metric="geo"``. By default about two
+        rows fall on a cell at epsilon 1, and a twentieth of the budget buys the number of rows.
+    prominence : float
+        How many standard deviations of the noise the bulk of a cluster stands above the saddle to the next.
+        At 2.2 an even cloud is practically never split; thin curved shapes sometimes are: give more for
+        these.
+    metric : {"euclidean", "geo"}
+        "geo": the two columns are longitude and latitude in degrees, distances are metres.
+    max_memory : float
+        Limit in bytes on the memory of the grid, about 100 bytes per cell.
+    epsilon, delta, rho : float
+        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+    bounds : (low, high) or Ball
+        Public bounds of the columns, never read off the data.
+    unit : str, optional
+        Column that identifies a person, see `max_rows_per_unit`.
+    max_rows_per_unit : int
+    ledger : Ledger, optional
+        Where the budget is charged before any row is read.
+    random_state : int, optional
+        Reproducible noise for experiments. The release is then marked: do not publish.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+    spans_ : tuple of Span
+        Clusters, the largest first, each with its estimated rows, an interval, boxes, and polygons in two
+        columns.
+    tree_ : LevelTree
+        Peaks, where they join, and how far they stand above the noise.
+    cells_ : ndarray of shape (n_cells,)
+        Cells in clusters: flat indices of the grid of the histogram.
+    cell_labels_ : ndarray of shape (n_cells,)
+        Cluster of each.
+    histogram_ : NoisyHistogram
+        What was released.
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private. -1 is in no cluster.
+
+    Privacy
+    -------
+    Unit: one row added or removed. Step "rows" (unless `cell` is given): noisy number of rows. Step "cells":
+    noisy counts of disjoint cells, on a grid that depends on the noisy number of rows only. The two compose
+    to the budget; smoothing, tree and cuts are post-processing. Public inputs: all parameters. Not private:
+    ``labels_`` and ``predict``. Proof: docs/proofs/counts.md.
+
+    References
+    ----------
+    .. [1] Y. Qiu, K. Yi. Approximate DBSCAN under differential privacy. 2025 (the histogram).
+    .. [2] F. Chazal, L. Guibas, S. Oudot, P. Skraba. Persistence-based clustering in Riemannian manifolds.
+       Journal of the ACM 60(6), 2013 (the tree).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sfumato import DensityTree
+    >>> X, _ = make_moons(10_000, noise=0.05, random_state=0)
+    >>> model = DensityTree(epsilon=1.0, bounds=([-1.5, -1], [2.5, 1.5]), random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.cut(n_clusters=1).n_clusters_
+    1
+    """
+
+    def __init__(
+        self,
+        cell: float | None = None,
+        *,
+        prominence: float = 2.2,
+        metric: Metric = "euclidean",
+        max_memory: float = 1e9,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        rho: float | None = None,
+        bounds: object = None,
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.cell = cell
+        self.prominence = prominence
+        self.metric = metric
+        self.max_memory = max_memory
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def cut(self, *, n_clusters: int | None = None, level: float | None = None) -> Self:
+        """A fitted copy with the tree cut elsewhere, from the same release. Spends nothing.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            The most prominent peaks are clusters; fewer if there are fewer peaks.
+        level : float, optional
+            Clusters are the connected places where the smoothed density is at least so many rows per cell.
+
+        Returns
+        -------
+        DensityTree
+            Without arguments, the automatic cut.
+        """
+        check_is_fitted(self, "release_")
+        if n_clusters is not None and level is not None:
+            raise ParameterError(f"give `n_clusters` or `level`, not both, got {n_clusters!r} and {level!r}")
+        if n_clusters is not None:
+            check_whole("n_clusters", n_clusters, most=MOST_CLUSTERS)
+        if level is not None:
+            check_positive("level", level)
+        return self._again(self.release_.model.cut(n_clusters, level))  # type: ignore[attr-defined]
+
+    def _plan(self, domain: Domain) -> Plan:
+        self._check_parameters(domain)
+        if self.cell is not None:
+            return Plan(Step("cells", share=1))
+        return Plan(Step("rows", share=ROWS_SHARE), Step("cells", share=1 - ROWS_SHARE))
+
+    def _cluster(self, curator: Curator) -> DensityModel:
+        if self.cell is not None:
+            grid = square_grid(curator.domain, column_units(self.metric, curator.domain), float(self.cell))
+        else:
+            noisy_rows = curator.count("rows")
+            grid = self._grid_for(max(float(noisy_rows.values[0]), noisy_rows.std), curator)
+        histogram = release_histogram(curator, "cells", grid, self.max_memory)
+        return cut_levels(histogram, float(self.prominence), self.metric)
+
+    def _grid_for(self, rows: float, curator: Curator) -> Grid:
+        """Grid on which smoothing averages about thirty rows of an even spread; coarser if noise is large."""
+        domain = curator.domain
+        laplace_epsilon = math.sqrt(2) / max(curator.noise_std("cells"), 1e-9)
+        cells_per_row = _CELLS_PER_ROW * laplace_epsilon / (1 + laplace_epsilon)
+        wanted = cells_per_row * rows * _KERNEL_SIDE ** (domain.n_features - 2)
+        widths = widths_of(domain, column_units(self.metric, domain))
+        middle = np.exp(np.log(widths).mean())
+        sides = widths.clip(middle / _MOST_ELONGATED, middle * _MOST_ELONGATED)
+        most = self.max_memory / BYTES_PER_CELL
+        sides *= (min(wanted, most) / sides.prod()) ** (1 / domain.n_features)
+        shape = [max(_LEAST_SIDE, round(float(side))) for side in sides]
+        while math.prod(shape) > most and max(shape) > 1:
+            shape[int(np.argmax(shape))] -= 1
+        return Grid(domain.low, domain.high, tuple(shape))
+
+    def _check_parameters(self, domain: Domain) -> None:
+        check_positive("prominence", self.prominence)
+        check_positive("max_memory", self.max_memory)
+        units = column_units(self.metric, domain)
+        most = self.max_memory / BYTES_PER_CELL
+        if _LEAST_SIDE**domain.n_features > most:
+            raise ParameterError(
+                f"a grid over {domain.n_features} columns needs more memory than `max_memory`="
+                f"{self.max_memory:g} bytes: use fewer columns, or a method for many (DPM, CoresetKMeans)"
+            )
+        if self.cell is None:
+            return
+        check_positive("cell", self.cell)
+        widths = widths_of(domain, units)
+        if self.cell > widths.max():
+            raise ParameterError(
+                f"`cell` must be at most the width of the domain, {widths.max():.6g}, got {self.cell!r}"
+            )
+        excess = log_cells(widths, float(self.cell)) - math.log(most / 2**domain.n_features)
+        if excess > 0:
+            raise ParameterError(
+                f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: give at "
+                f"least {rounded_up(float(self.cell) * math.exp(excess / domain.n_features)):.3g}, or raise "
+                f"`max_memory` from {self.max_memory:g} bytes"
+            )

@@ -1,0 +1,173 @@
+"""DP-DBSCAN on a noisy histogram (Qiu and Yi): the spans of clusters of any shape, and how sure they are.
+
+Departures from the paper's Algorithm 1, each of which sharpens the result and keeps the sandwich guarantee
+(proof: docs/proofs/dbscan.md):
+
+- sums run over the cells that a ball around a *location* can meet, by halves of cells, not over those that a
+ball
+  around any location of the cell can meet;
+- the allowance Gamma is the tail of the sum's own law, for the two sides of the guarantee apart;
+- places that are joined only through a valley that could be noise stay apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato.density.geometry import Metric
+from sfumato.density.histogram import NoisyHistogram
+from sfumato.density.merging import MergeTree, merge_tree
+from sfumato.density.neighbourhoods import large_sums
+from sfumato.density.regions import Regions, measured_regions, noise_of_sum, selection_bias
+from sfumato.density.spans import Span
+from sfumato.density.stencils import Stencils, near_offsets
+from sfumato.density.tails import allowances
+from sfumato.domain import FloatArray, IntArray
+
+LARGEST_ETA = 4.0
+CONFIDENCE = 0.95
+FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
+
+# In allowances above `min_samples` + 1 allowance: how deep a valley must be to part two places, and up to
+# where its floor may lie. Both were chosen once on the paper's six data sets (docs/density.md).
+VALLEY_DEPTH = 0.5
+VALLEY_FLOOR = 0.4
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """How the spans relate to exact DBSCAN, with probability at least 1 - beta over the noise.
+
+    Parameters
+    ----------
+    radius : float
+    min_samples : int
+    rho : float
+    tau : int
+    beta : float
+    """
+
+    radius: float
+    min_samples: int
+    rho: float
+    tau: int
+    beta: float
+
+    def __str__(self) -> str:
+        return (
+            f"With probability at least {1 - self.beta:.0%} over the noise: every cluster that exact DBSCAN "
+            f"finds with radius {self.radius:g} and at least {self.min_samples + self.tau:,} neighbours lies "
+            f"in one span; and every span lies within {self.rho * self.radius:.4g} of a cluster that it "
+            f"finds with radius {self.rho * self.radius:.4g} and at least {self.min_samples:,} neighbours "
+            f"(rho = {self.rho:.2f}, tau = {self.tau}, beta = {self.beta:g})."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DBSCANModel:
+    """Spans of dense places, from a noisy histogram.
+
+    Parameters
+    ----------
+    histogram : NoisyHistogram
+    regions : Regions
+    guarantee : Guarantee
+    eta : float
+        Width of the histogram's cells: eta / 4 times the radius over the root of the number of columns.
+    metric : {"euclidean", "geo"}
+    """
+
+    histogram: NoisyHistogram
+    regions: Regions
+    guarantee: Guarantee
+    eta: float
+    metric: Metric
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.histogram.grid.shape)
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """Spans, the largest first."""
+        return self.regions.spans()
+
+    def at(self, min_samples: int) -> DBSCANModel:
+        """Spans of the same histogram for another `min_samples`: post-processing, spends nothing."""
+        return dbscan(
+            self.histogram, self.guarantee.radius, min_samples, self.eta, self.guarantee.beta, self.metric
+        )
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        return {
+            "histogram": self.histogram,
+            "cells": self.regions.cells,
+            "cell_labels": self.regions.labels,
+            "n_clusters": self.regions.n_spans,
+            "guarantee": self.guarantee,
+        }
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Span of each row, -1 for none."""
+        return self.regions.predict(rows)
+
+
+def cell_width(radius: float, eta: float, n_features: int) -> float:
+    """Width of the histogram's cells.
+
+    A part in a billion more than the paper's, so that a ball that would just touch a cell does not meet it,
+    whatever the rounding.
+    """
+    return eta / 4 * radius / math.sqrt(n_features) * (1 + 1e-9)
+
+
+def stencils_of(n_features: int, radius: float, eta: float) -> Stencils:
+    """Cells that a ball of the radius can meet."""
+    return Stencils(n_features, radius / cell_width(radius, eta, n_features))
+
+
+def guarantee_of(
+    histogram: NoisyHistogram, stencils: Stencils, radius: float, min_samples: int, beta: float
+) -> tuple[Guarantee, int]:
+    """What the spans will satisfy, and the allowance for noise upwards. Depends on public numbers only."""
+    n_sums = histogram.grid.n_cells * stencils.parts**stencils.n_features
+    tails = FALSE_SHARE * beta / n_sums, (1 - FALSE_SHARE) * beta / n_sums
+    above, below = allowances(histogram, stencils.size(), tails)
+    tau = math.ceil((1 + VALLEY_FLOOR) * above) + below
+    rho = 1 + 2 * stencils.farthest() / stencils.radius
+    return Guarantee(radius, min_samples, rho, tau, beta), above
+
+
+def dbscan(
+    histogram: NoisyHistogram, radius: float, min_samples: int, eta: float, beta: float, metric: Metric
+) -> DBSCANModel:
+    """Spans of a noisy histogram whose cells have the width that `cell_width` says."""
+    d = len(histogram.grid.shape)
+    stencils = stencils_of(d, radius, eta)
+    guarantee, above = guarantee_of(histogram, stencils, radius, min_samples, beta)
+    least = min_samples + above
+    cells, sums = large_sums(histogram, stencils, least)
+    scores = sums.astype(np.float64)
+    shape = tuple(m * stencils.parts for m in histogram.grid.shape)
+    offsets = near_offsets(d, stencils.radius * stencils.parts)
+    tree = merge_tree(cells, scores, shape, offsets, least + (VALLEY_FLOOR + VALLEY_DEPTH) * above)
+    labels = tree.clusters(_parted(tree, VALLEY_DEPTH * above))
+    spread = max(noise_of_sum(histogram, stencils.size()), 1.0)
+    bias = selection_bias(
+        scores, labels, np.full(int(labels.max(initial=-1)) + 1, float(least)), spread,
+        histogram.variance / stencils.parts**d,
+    )  # fmt: skip
+    regions = measured_regions(histogram, stencils.parts, cells, labels, bias, CONFIDENCE)
+    return DBSCANModel(histogram, regions, guarantee, eta, metric)
+
+
+def _parted(tree: MergeTree, depth: float) -> np.ndarray:
+    """Peaks that stand for themselves: those that meet no other, or only across a deep valley."""
+    return (tree.parents < 0) | (tree.heights - tree.saddles >= depth)

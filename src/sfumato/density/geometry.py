@@ -1,0 +1,70 @@
+"""Grids of square cells over a domain, in the units of its columns or in metres on a map."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from sfumato.domain import Domain, FloatArray, Grid
+from sfumato.errors import ParameterError
+
+Metric = Literal["euclidean", "geo"]
+
+METRES_PER_DEGREE = 6_371_008.8 * math.pi / 180  # along a meridian of a sphere of the Earth's mean radius
+MOST_DISTORTION = 0.1
+MOST_CELLS = 2**62  # flat indices of cells are 64-bit integers
+
+
+def column_units(metric: str, domain: Domain) -> FloatArray:
+    """Length of one unit of each column: 1, or the metres of a degree of longitude and of latitude.
+
+    Degrees become metres by the projection that keeps lengths along the middle parallel and along all
+    meridians: it depends on the bounds alone, which are public.
+    """
+    if metric == "euclidean":
+        return np.ones(domain.n_features)
+    if metric != "geo":
+        raise ParameterError(f"`metric` must be 'euclidean' or 'geo', got {metric!r}")
+    low, high = domain.low, domain.high
+    is_map = domain.n_features == 2 and low[0] >= -180 and high[0] <= 180 and low[1] > -90 and high[1] < 90
+    if not is_map:
+        raise ParameterError(
+            "with `metric`='geo' the two columns must be longitude and latitude in degrees, "
+            f"got bounds {low}, {high}"
+        )
+    middle = math.cos(math.radians(low[1] / 2 + high[1] / 2))
+    parallels = [math.cos(math.radians(latitude)) / middle for latitude in (low[1], high[1])]
+    if max(abs(parallel - 1) for parallel in parallels) > MOST_DISTORTION:
+        raise ParameterError(
+            f"`bounds` must span latitudes over which a degree of longitude varies by at most "
+            f"{MOST_DISTORTION:.0%} from the middle, got {low[1]:g} to {high[1]:g}: cut the map into regions"
+        )
+    return METRES_PER_DEGREE * np.array([middle, 1.0])
+
+
+def widths_of(domain: Domain, units: FloatArray) -> FloatArray:
+    """Width of the domain along each column, in lengths."""
+    return 2 * domain.half_width * units
+
+
+def log_cells(sides: FloatArray, width: float) -> float:
+    """Logarithm of the number of square cells that cover a box, which may be beyond all numbers."""
+    if not width:
+        return math.inf
+    return math.fsum(max(0.0, math.log(side) - math.log(width)) for side in sides)
+
+
+def rounded_up(number: float) -> float:
+    """A number with three digits that is not smaller, to name in a message."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 2)
+    return math.ceil(number / unit) * unit
+
+
+def square_grid(domain: Domain, units: FloatArray, width: float) -> Grid:
+    """Grid of cells of one width from the domain's lower corner on; its far side may stick out."""
+    shape = tuple(max(1, math.ceil(side / width - 1e-9)) for side in widths_of(domain, units))
+    steps = width / units
+    high = tuple(float(a + m * step) for a, m, step in zip(domain.low, shape, steps, strict=True))
+    return Grid(domain.low, high, shape)

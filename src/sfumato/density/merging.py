@@ -1,0 +1,210 @@
+"""The tree in which peaks of scored cells join as the level falls: a merge tree.
+
+Cells enter from the highest score down. A cell without a neighbour among those before it is a peak; a cell
+that touches several joins them, and the lower peaks end there, at a saddle. Every cell goes to the peak of
+its nearest neighbour before it. Cutting the tree, that is saying which peaks stand for themselves, is a walk
+over the peaks and needs no cell again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from sfumato.domain import FloatArray, IntArray
+
+_FREE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class MergeTree:
+    """Peaks from the highest to the lowest, and the cells that belong to each.
+
+    Parameters
+    ----------
+    heights : float array of shape (n_peaks,)
+        Score at each peak.
+    saddles : float array of shape (n_peaks,)
+        Score at which the peak meets a higher one; minus infinity if it never does.
+    parents : int array of shape (n_peaks,)
+        The higher peak that it meets, -1 if none.
+    peaks : int array of shape (n_cells,)
+        Peak of each cell, in the order in which the cells were given.
+    bulks : float array of shape (n_peaks,)
+        Typical score of what joins at the saddle, the lower of the two sides: the mean weighted by itself.
+    """
+
+    heights: FloatArray
+    saddles: FloatArray
+    parents: IntArray
+    peaks: IntArray
+    bulks: FloatArray
+
+    @property
+    def n_peaks(self) -> int:
+        """Number of peaks."""
+        return len(self.heights)
+
+    def clusters(self, stands: np.ndarray) -> IntArray:
+        """Number of the cluster of each cell if the peaks in `stands` stand for themselves.
+
+        Other peaks belong to the higher peak that they meet. Clusters are numbered from the highest peak
+        down; cells of a peak that neither stands nor meets another are -1.
+        """
+        number = np.where(stands, np.cumsum(stands) - 1, -1)
+        for peak in np.flatnonzero(~stands):  # a parent is higher, so its own number is settled
+            if self.parents[peak] >= 0:
+                number[peak] = number[self.parents[peak]]
+        return number[self.peaks].astype(np.int64)
+
+
+def merge_tree(
+    cells: IntArray, scores: FloatArray, shape: tuple[int, ...], offsets: IntArray, flat_from: float = np.inf
+) -> MergeTree:
+    """Merge tree of scored cells of a grid.
+
+    Parameters
+    ----------
+    cells : int array
+        Flat indices in C order, distinct.
+    scores : float array
+    shape : tuple of int
+        Cells of the grid along each column.
+    offsets : int array of shape (n_offsets, d)
+        Neighbours of a cell, symmetric, nearest first, those across a face before all others.
+    flat_from : float
+        Scores above it count as equal to it: what lies higher is not told apart.
+
+    Notes
+    -----
+    A cell on such a plateau whose neighbours across all faces are on it too needs no look farther: a step
+    across the face towards any neighbour is at least as near to it (docs/proofs/dbscan.md, Lemma 4).
+    """
+    scores = np.minimum(scores, flat_from)
+    order = np.argsort(-scores, kind="stable")
+    n = len(order)
+    peak_of, parents = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    saddles, bulks = np.full(n, -np.inf), np.zeros(n)
+    ranked, ranked_scores = cells[order], scores[order]
+    _grow(
+        ranked, ranked_scores, np.array(shape, dtype=np.int64), offsets,
+        int(np.count_nonzero(scores >= flat_from)), _table(ranked), peak_of, parents, saddles, bulks,
+    )  # fmt: skip
+    tops = np.flatnonzero(peak_of == np.arange(n))
+    number = np.full(n + 1, -1, dtype=np.int64)
+    number[tops] = np.arange(len(tops))
+    peaks = np.empty(n, dtype=np.int64)
+    peaks[order] = number[peak_of]
+    return MergeTree(ranked_scores[tops], saddles[tops], number[parents[tops]], peaks, bulks[tops])
+
+
+def _table(cells: IntArray) -> IntArray:
+    """Hash table from flat index to rank: keys in row 0, ranks in row 1."""
+    capacity = 2 ** max(1, (2 * len(cells)).bit_length())
+    table = np.full((2, capacity), _FREE, dtype=np.int64)
+    _enter(cells, table)
+    return table
+
+
+@numba.njit(cache=True, nogil=True)
+def _slot(key: int, capacity: int) -> int:
+    # Runs of 16 cells stay together: neighbours along the last column share a line of the processor's cache.
+    mixed = np.uint64(key >> 4) * np.uint64(0x9E3779B97F4A7C15)
+    run = int(np.int64(mixed >> np.uint64(36)))
+    return ((run << 4) | (key & 15)) & (capacity - 1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _enter(cells: IntArray, table: IntArray) -> None:
+    capacity = table.shape[1]
+    for rank in range(cells.size):
+        slot = _slot(cells[rank], capacity)
+        while table[0, slot] != _FREE:
+            slot = (slot + 1) & (capacity - 1)
+        table[0, slot] = cells[rank]
+        table[1, slot] = rank
+
+
+@numba.njit(cache=True, nogil=True)
+def _rank(key: int, table: IntArray) -> int:
+    capacity = table.shape[1]
+    slot = _slot(key, capacity)
+    while table[0, slot] != key:
+        if table[0, slot] == _FREE:
+            return -1
+        slot = (slot + 1) & (capacity - 1)
+    return int(table[1, slot])
+
+
+@numba.njit(cache=True, nogil=True)
+def _root(up: IntArray, cell: int) -> int:
+    while up[cell] != cell:
+        up[cell] = up[up[cell]]
+        cell = up[cell]
+    return cell
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(
+    cells: IntArray,
+    scores: FloatArray,
+    shape: IntArray,
+    offsets: IntArray,
+    n_flat: int,
+    table: IntArray,
+    peak_of: IntArray,
+    parents: IntArray,
+    saddles: FloatArray,
+    bulks: FloatArray,
+) -> None:
+    """Enter cells from rank 0 on. A component's root in `up` is its highest peak, the one of least rank."""
+    d = shape.size
+    up = np.arange(cells.size)
+    mass = scores.copy()
+    squares = scores**2
+    at = np.empty(d, dtype=np.int64)
+    for rank in range(cells.size):
+        rest = cells[rank]
+        for j in range(d - 1, -1, -1):
+            at[j] = rest % shape[j]
+            rest //= shape[j]
+        peak_of[rank] = rank
+        elder = -1
+        n_faces = 0
+        for k in range(offsets.shape[0]):
+            if k == 2 * d and rank < n_flat and n_faces == 2 * d:
+                break
+            flat, inside = 0, True
+            for j in range(d):
+                along = at[j] + offsets[k, j]
+                inside &= 0 <= along < shape[j]
+                flat = flat * shape[j] + along
+            other = _rank(flat, table) if inside else -1
+            if other < 0:
+                continue
+            if other < n_flat:
+                n_faces += 1
+            if other >= rank:
+                continue
+            root = _root(up, other)
+            if elder < 0:
+                elder = root
+                peak_of[rank] = peak_of[other]
+            elif root != elder:
+                younger = max(elder, root)
+                elder = min(elder, root)
+                up[younger] = elder
+                bulks[younger] = min(squares[younger] / mass[younger], squares[elder] / mass[elder])
+                mass[elder] += mass[younger]
+                squares[elder] += squares[younger]
+                saddles[younger] = scores[rank]
+                parents[younger] = elder
+        if elder >= 0:
+            up[rank] = elder
+            mass[elder] += mass[rank]
+            squares[elder] += squares[rank]
+    for rank in range(cells.size):
+        if up[rank] == rank:
+            bulks[rank] = squares[rank] / mass[rank]
