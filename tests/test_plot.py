@@ -10,13 +10,15 @@ from sklearn.exceptions import NotFittedError
 mpl.use("Agg")
 
 from matplotlib import pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from sfumato import GridKMeans, Release, plot
 from sfumato.aggregates import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.datasets import separated_gaussians
+from sfumato.density.spans import Span
 from sfumato.domain import Domain, Grid, Unit
-from sfumato.errors import ParameterError
+from sfumato.errors import DataError, ParameterError
 from sfumato.models import CentreModel
 from sfumato.synopsis import GridSynopsis
 
@@ -44,6 +46,38 @@ def release(d=2, *, columns=(), has_grid=True, n_clusters=3, seeded=False):
     centers = np.linspace(0.2, 0.8, n_clusters)[:, None] * np.array(domain.high)
     model = CentreModel(centers, np.arange(1.0, n_clusters + 1), synopsis)
     return Release("GridKMeans", {}, domain, columns, model, statement(seeded=seeded))
+
+
+@dataclass(frozen=True, eq=False)
+class SpanModel:
+    spans: tuple[Span, ...]
+    n_features: int = 2
+    metric: str = "euclidean"
+
+    def predict(self, rows):
+        labels = np.full(len(rows), -1)
+        for span in self.spans:
+            labels[np.isin(span.grid.index(rows), span.cells)] = span.label
+        return labels
+
+
+def span_release(*masks, metric="euclidean", low=(0.0, 0.0), high=(10.0, 20.0), columns=(), seeded=False):
+    """Release of one span for each mask over the box; later ones have more rows."""
+    spans = []
+    for label, mask in enumerate(masks):
+        cells = np.flatnonzero(mask).astype(np.int64)
+        spans.append(Span(label, 10.0 * label, 0.0, 99.0, 0.95, Grid(low, high, np.shape(mask)), cells))
+    model = SpanModel(tuple(spans), len(low), metric)
+    return Release("DPDBSCAN", {}, Domain(low, high), columns, model, statement(seeded=seeded))
+
+
+def scattered(n_spans, *, side):
+    """Masks of single cells at random places of a square grid."""
+    cells = np.random.default_rng(0).choice(side**2, n_spans, replace=False)
+    return [(np.arange(side**2) == cell).reshape(side, side) for cell in cells]
+
+
+RING = np.array([[1, 1, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0]])
 
 
 def test_map_shows_the_estimated_counts_where_they_are():
@@ -179,3 +213,116 @@ def test_missing_matplotlib_is_explained(monkeypatch):
             draw(release())
     with pytest.raises(ImportError, match="pip install"):
         plot.blank(4, 3)
+
+
+def test_spans_are_filled_and_their_holes_are_not():
+    shown = span_release(RING, columns=("east", "north"))
+    ax = plot.spans(shown, plot.blank(4, 4).add_subplot())
+    ax.set_axis_off()
+    ax.texts[0].remove()
+    ax.set_title("")
+    ax.set_position((0, 0, 1, 1))
+    ax.set_aspect("auto")
+    ax.figure.set_layout_engine("none")
+    canvas = FigureCanvasAgg(ax.figure)
+    canvas.draw()
+    image = np.asarray(canvas.buffer_rgba())[::-1, :, :3]
+    middles = (2 * np.arange(4) + 1) * len(image) // 8
+    is_filled = (image[np.ix_(middles, middles)] < 250).any(axis=2)
+    np.testing.assert_array_equal(is_filled.T, RING)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("east", "north")
+
+
+def test_numbers_lie_in_their_spans():
+    shape = np.zeros((20, 20))
+    shape[2:8, 2:18] = shape[2:18, 2:8] = 1
+    other = np.zeros((20, 20))
+    other[15:, 15:] = 1
+    shown = span_release(shape, other)
+    ax = plot.spans(shown)
+    places = {int(text.get_text()): text.get_position() for text in ax.texts}
+    assert set(places) == {0, 1}
+    np.testing.assert_array_equal(shown.predict(list(places.values())), list(places))
+
+
+def test_number_of_a_small_span_does_not_hide_it():
+    shown = span_release(*scattered(1, side=50))
+    (text,) = plot.spans(shown).texts
+    low, high = shown.model.spans[0].extent
+    assert low[0] < text.get_position()[0] < high[0]
+    assert text.get_position()[1] > high[1]
+
+
+def test_many_spans_carry_few_numbers_that_keep_apart():
+    ax = plot.spans(span_release(*scattered(300, side=40), high=(10.0, 10.0)))
+    ax.figure.canvas.draw()
+    assert len(ax.collections[0].get_paths()) == 300
+    numbers = [int(text.get_text()) for text in ax.texts]
+    assert 10 <= len(numbers) <= 20
+    assert numbers[0] == 299  # the largest
+    frames = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(frames) for b in frames[:i])
+    assert all(ax.bbox.contains(*corner) for frame in frames for corner in (frame.min, frame.max))
+
+
+def test_neighbouring_spans_differ_in_colour():
+    masks = [(np.arange(16) == cell).reshape(4, 4) for cell in range(16)]
+    colours = plot.spans(span_release(*masks)).collections[0].get_edgecolors()[::-1].reshape(4, 4, 4)
+    assert (colours[1:] != colours[:-1]).any(axis=2).all()
+    assert (colours[:, 1:] != colours[:, :-1]).any(axis=2).all()
+
+
+def test_many_corners_become_an_image():
+    board = np.indices((120, 120)).sum(axis=0) % 2
+    assert plot.spans(span_release(board)).collections[0].get_rasterized()
+    assert not plot.spans(span_release(RING)).collections[0].get_rasterized()
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "aspect"),
+    [
+        ("euclidean", (0.0, 0.0), (10.0, 20.0), 1.0),
+        ("euclidean", (0.0, 0.0), (10.0, 90.0), "auto"),
+        ("geo", (-5.0, 50.0), (15.0, 70.0), 2.0),
+        ("geo", (-180.0, -90.0), (180.0, 90.0), 1.0),
+    ],
+)
+def test_maps_are_to_scale(metric, low, high, aspect):
+    ax = plot.spans(span_release(RING, metric=metric, low=low, high=high))
+    assert ax.get_aspect() == (aspect if aspect == "auto" else pytest.approx(aspect))
+    assert ax.get_xlim() == (low[0], high[0])
+    assert ax.get_ylim() == (low[1], high[1])
+    ax.figure.canvas.draw()
+
+
+def test_no_spans():
+    ax = plot.spans(span_release())
+    ax.figure.canvas.draw()
+    assert ax.texts[0].get_text() == "no place stands out of the noise"
+    assert "0 spans" in ax.get_title()
+
+
+def test_rows_over_spans_are_not_for_publication():
+    shown = span_release(RING)
+    rows = np.array([[1.0, 1.0], [9.0, 19.0], [2.0, 1.0]])
+    ax = plot.spans(shown, X=rows)
+    assert "SHOWS ROWS: DO NOT PUBLISH" in ax.get_title()
+    outside, inside = ax.lines
+    np.testing.assert_array_equal(outside.get_xydata(), rows[[1]])
+    np.testing.assert_array_equal(inside.get_xydata(), rows[[0, 2]])
+    with pytest.raises(DataError, match="2 columns"):
+        plot.spans(shown, X=np.ones((3, 5)))
+
+
+def test_span_titles():
+    assert plot.spans(span_release(RING)).get_title() == "DPDBSCAN, 1 span, epsilon=1"
+    assert "SEEDED: DO NOT PUBLISH" in plot.spans(span_release(RING, seeded=True)).get_title()
+    ax = plot.blank(4, 3).add_subplot()
+    assert plot.spans(span_release(RING, RING), ax) is ax
+
+
+def test_spans_that_cannot_be_drawn():
+    with pytest.raises(ParameterError, match=r"spans over two columns, got GridKMeans on 2"):
+        plot.spans(release())
+    with pytest.raises(ParameterError, match=r"got DPDBSCAN on 3 columns\. The boxes of a span"):
+        plot.spans(span_release(np.ones((2, 2, 2)), low=(0.0,) * 3, high=(1.0,) * 3))

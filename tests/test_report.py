@@ -2,7 +2,7 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,9 +13,10 @@ import pytest
 
 mpl.use("Agg")
 
-from sfumato import Release, report
+from sfumato import Release, models, report
 from sfumato.aggregates import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.density.spans import Span
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.models import CentreModel
 from sfumato.report.findings import cell_sums, coordinate
@@ -80,6 +81,43 @@ def release(d=2, *, columns=(), has_grid=True, privacy=None):
     model = CentreModel(np.full((1, d), 2.0) * [[1], [4]], np.array([2500.0, 9500.0]), synopsis)
     parameters = {"n_clusters": 2, "rule": "rugnik", "n_public": None}
     return Release("GridKMeans", parameters, domain, columns, model, privacy or statement())
+
+
+@dataclass(frozen=True, eq=False)
+class SpanModel:
+    spans: tuple[Span, ...]
+    n_features: int
+    metric: str = "euclidean"
+
+    def attributes(self):
+        return {"spans": self.spans}
+
+    def predict(self, rows):
+        return np.full(len(rows), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class GuaranteedModel(SpanModel):
+    @property
+    def guarantee(self):
+        return Fraction(3, 7)  # any object that prints
+
+
+@pytest.fixture
+def publishable(monkeypatch):
+    for cls in (SpanModel, GuaranteedModel, Span):
+        monkeypatch.setitem(models.PUBLISHABLE, cls.__name__, cls)
+
+
+def span_release(n_spans, d=2, *, columns=(), kind=SpanModel):
+    """Spans of one cell each along the last column, with 100, 200, ... rows."""
+    domain = Domain((0.0,) * d, (10.0,) * d)
+    grid = Grid.over(domain, 2 * n_spans + 1)
+    spans = tuple(
+        Span(i, 100.0 * (i + 1), 100.0 * i + 60, 100.0 * i + 140, 0.9, grid, np.array([2 * i]))
+        for i in range(n_spans)
+    )
+    return Release("DPDBSCAN", {"radius": 0.5}, domain, columns, kind(spans, d), statement())
 
 
 def page(*args, **kwargs):
@@ -263,3 +301,91 @@ def test_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
         report.write(release(), path)
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.usefixtures("publishable")
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_page_for_spans(d):
+    text = report.render(span_release(3, d, columns=("east", "north", "height")[:d]))
+    shown = Page(text)
+    assert shown.tags["svg"] == (2 if d == 2 else 1)
+    assert shown.tags["table"] == 6
+    whole = "0.00 to 1.43 "  # one of seven cells
+    assert f"2 300 260 to 340 50.0% {whole * (d - 1)}5.71 to 7.14" in shown.text
+    assert "all 600 100.0%" in shown.text
+    assert "90% of such intervals would contain the true number of rows in the drawn region" in shown.text
+    assert "may still hold rows" in shown.text
+    assert "Rows not released" in shown.text
+    ids = shown.values("id")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.usefixtures("publishable")
+def test_span_tables_begin_with_the_largest():
+    text = Page(report.render(span_release(3))).text
+    assert text.index("2 300 260 to 340") < text.index("1 200 160 to 240") < text.index("0 100 60 to 140")
+    assert "all 100" not in Page(report.render(span_release(1))).text
+
+
+@pytest.mark.usefixtures("publishable")
+def test_map_of_spans_is_described():
+    labels = Page(report.render(span_release(3, columns=("east", "north")))).values("aria-label")
+    expected = "a map of two columns (east, north) with 3 spans; the largest is number 2, with about 300 rows"
+    assert any(expected in label for label in labels)
+
+
+@pytest.mark.usefixtures("publishable")
+def test_small_spans_of_a_long_list_are_added_up():
+    text = Page(report.render(span_release(103))).text
+    assert "3 smaller 600 0.1%" in text
+    assert "all 535,600 100.0%" in text
+
+
+@pytest.mark.usefixtures("publishable")
+@pytest.mark.parametrize("d", [2, 3])
+def test_no_spans_reads_well(d):
+    shown = Page(report.render(span_release(0, d, kind=GuaranteedModel)))
+    assert "No place is dense enough to be told apart from noise." in shown.text
+    assert "3/7" in shown.text
+    assert shown.tags["svg"] == 1
+    assert shown.tags["table"] == 5
+
+
+@pytest.mark.usefixtures("publishable")
+def test_spans_are_guaranteed_where_the_model_says_so():
+    assert "3/7" in Page(report.render(span_release(2, kind=GuaranteedModel))).text
+    assert "3/7" not in Page(report.render(span_release(2))).text
+
+
+@pytest.mark.usefixtures("publishable")
+def test_hostile_names_beside_spans():
+    shown = Page(report.render(span_release(2, columns=HOSTILE)))
+    assert not {"script", "img"} & set(shown.tags)
+
+
+@pytest.mark.usefixtures("publishable")
+def test_report_on_spans_from_a_file(tmp_path):
+    shown = span_release(4)
+    loaded = Release.load(shown.save(tmp_path / "release.json"))
+    assert report.render(loaded) == report.render(shown)
+
+
+def test_other_models_are_named(monkeypatch):
+    @dataclass(frozen=True)
+    class Other:
+        n_features: int = 2
+
+    monkeypatch.setitem(models.PUBLISHABLE, "Other", Other)
+    assert "holds a Other" in Page(report.render(replace(release(), model=Other()))).text
+
+
+def test_pictures_are_as_high_as_they_need():
+    shown = release(has_grid=False)
+    flat = replace(shown, domain=Domain((0.0, 0.0), (25.0, 10.0)))
+    heights = []
+    for each in (shown, flat):
+        boxes = Page(report.render(each)).values("viewbox")
+        width, height = map(float, boxes[0].split()[2:])
+        assert width == pytest.approx(5.2 * 72)
+        heights.append(height)
+    assert heights[1] < 0.6 * heights[0]
