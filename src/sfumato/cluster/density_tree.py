@@ -27,6 +27,7 @@ from sfumato.errors import ParameterError
 
 ROWS_SHARE = Fraction(1, 20)  # the grid needs only the order of the number of rows
 _CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter; measured: docs/density.md
+_FEW_ROWS = 10_000  # beyond, more rows per cell sharpen the levels more than smaller cells would
 _KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that the smoothing averages along each column
 _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
 _LEAST_SIDE = 4
@@ -183,7 +184,8 @@ class DensityTree(DensityClusterer):
         domain = curator.domain
         laplace_epsilon = math.sqrt(2) / max(curator.noise_std("cells"), 1e-9)
         cells_per_row = _CELLS_PER_ROW * laplace_epsilon / (1 + laplace_epsilon)
-        wanted = cells_per_row * rows * _KERNEL_SIDE ** (domain.n_features - 2)
+        counted = min(rows, math.sqrt(rows * _FEW_ROWS))
+        wanted = cells_per_row * counted * _KERNEL_SIDE ** (domain.n_features - 2)
         widths = widths_of(domain, column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())
         sides = widths.clip(middle / _MOST_ELONGATED, middle * _MOST_ELONGATED)

@@ -140,7 +140,7 @@ def guarantee_of(
     n_sums = histogram.grid.n_cells * stencils.parts**stencils.n_features
     tails = FALSE_SHARE * beta / n_sums, (1 - FALSE_SHARE) * beta / n_sums
     above, below = allowances(histogram, stencils.size(), tails)
-    tau = math.ceil((1 + VALLEY_FLOOR) * above) + below
+    tau = math.floor((1 + VALLEY_FLOOR) * above) + 1 + below
     rho = 1 + 2 * stencils.farthest() / stencils.radius
     return Guarantee(radius, min_samples, rho, tau, beta), above
 

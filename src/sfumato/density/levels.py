@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter, gaussian_filter1d
+from scipy.ndimage import binary_dilation, gaussian_filter, gaussian_filter1d
 from scipy.stats import chi2
 
 from sfumato.density.geometry import Metric
@@ -36,9 +36,11 @@ _FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty
 # Where a cluster ends, as a share of its typical density: low, because tails belong to it; but nearer to one
 # half, where a blurred edge is in its true place, if its edges are sharp and rows lie around it.
 _TAIL_SHARE = 0.1
-_EDGE_SHARE = 0.5
-_OUTSIDE_SHARE = 0.3  # what lies below this share of the typical density is outside
-_ROWS_AROUND = 0.04  # share of the rows that lies outside from which on edges matter in full
+_EDGE_SHARE = 0.52
+_OUTSIDE_SHARE = 0.3  # what lies below this share of the typical density is outside ...
+_OUTSIDE_ROWS = 0.04  # ... and edges matter in full if it holds so many of the rows, tails of clusters included,
+_AWAY_SHARE = 0.2  # ... and if what is two cells away from all places above this share is so dense that
+_AWAY_ROWS = 0.01  # ... on the whole domain it would be so many of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,15 +253,22 @@ class Levels:
         fringe = inside & (self.density < typical[labels] / 2)
         fringes = np.bincount(labels[fringe], self.density[fringe], n_clusters) / np.maximum(mass, 1e-300)
         of_normal = float(chi2.sf(2 * math.log(2 * 2 ** (self._n_features / 2)), self._n_features))
-        sharp = ((0.94 * of_normal - fringes) / (0.14 * of_normal)).clip(0, 1)
-        around = min(max(self._share_outside(labels, typical) / _ROWS_AROUND, 0.0), 1.0)
+        sharp = ((of_normal - fringes) / (0.16 * of_normal)).clip(0, 1)
+        around = self._rows_around(labels, typical)
         return np.asarray(typical * (_TAIL_SHARE + (_EDGE_SHARE - _TAIL_SHARE) * sharp * around))
 
-    def _share_outside(self, labels: IntArray, typical: FloatArray) -> float:
-        """Share of the rows outside all clusters, whose edges are taken where the density is low."""
-        within = self.cells[(labels >= 0) & (self.density >= _OUTSIDE_SHARE * typical[labels])]
-        total = max(1, int(self._histogram.counts.sum()))
-        return 1 - float(self._histogram.counts[within].sum()) / total
+    def _rows_around(self, labels: IntArray, typical: FloatArray) -> float:
+        """Whether rows lie around the clusters, beyond their tails: from 0, none seen, to 1."""
+        counts, shape = self._histogram.counts, self._histogram.grid.shape
+        relative = np.where(labels >= 0, self.density / typical[labels], 0.0)
+        total = max(1, int(counts.sum()))
+        outside = 1 - float(counts[self.cells[relative >= _OUTSIDE_SHARE]].sum()) / total
+        near = np.zeros(len(counts), dtype=bool)
+        near[self.cells[relative >= _AWAY_SHARE]] = True
+        touching = np.ones((3,) * self._n_features, dtype=bool)
+        away = ~binary_dilation(near.reshape(shape), touching, iterations=2).ravel()
+        spread = float(counts[away].mean()) * len(counts) / total if away.any() else 0.0
+        return float(np.clip(min(outside / _OUTSIDE_ROWS, spread / _AWAY_ROWS), 0.0, 1.0))
 
     def published(self) -> LevelTree:
         """The tree with positions of its peaks."""
