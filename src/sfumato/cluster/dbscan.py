@@ -33,7 +33,7 @@ class DPDBSCAN(DensityClusterer):
     The domain is cut into cells a little smaller than the radius; their counts are released with noise; a
     place is in a span if the cells within the radius hold enough rows, whatever the noise; places closer
     than the radius belong together. What is published are the spans, with an estimate of the rows in each:
-    labels of the rows themselves cannot be published usefully [1]_. Best in two and three columns.
+    labels of the rows themselves cannot be published usefully. Best in two and three columns.
     `DensityTree` needs neither radius nor density, and is usually more accurate.
 
     Parameters
@@ -103,7 +103,7 @@ class DPDBSCAN(DensityClusterer):
     >>> from sfumato import DPDBSCAN
     >>> X, _ = make_moons(10_000, noise=0.05, random_state=0)
     >>> bounds = ([-1.5, -1], [2.5, 1.5])
-    >>> model = DPDBSCAN(radius=0.15, min_samples=60, epsilon=1.0, bounds=bounds, random_state=0).fit(X)
+    >>> model = DPDBSCAN(radius=0.1, min_samples=60, epsilon=1.0, bounds=bounds, random_state=0).fit(X)
     >>> model.n_clusters_
     2
     """

@@ -3,9 +3,8 @@
 Departures from the paper's Algorithm 1, each of which sharpens the result and keeps the sandwich guarantee
 (proof: docs/proofs/dbscan.md):
 
-- sums run over the cells that a ball around a *location* can meet, by halves of cells, not over those that a
-ball
-  around any location of the cell can meet;
+- sums run over the cells that a ball around a *location* can meet, by halves of cells, not over those that
+  a ball around any location of the cell can meet;
 - the allowance Gamma is the tail of the sum's own law, for the two sides of the guarantee apart;
 - places that are joined only through a valley that could be noise stay apart.
 """

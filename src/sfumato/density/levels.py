@@ -38,7 +38,9 @@ _FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty
 _TAIL_SHARE = 0.1
 _EDGE_SHARE = 0.52
 _OUTSIDE_SHARE = 0.3  # what lies below this share of the typical density is outside ...
-_OUTSIDE_ROWS = 0.04  # ... and edges matter in full if it holds so many of the rows, tails of clusters included,
+_OUTSIDE_ROWS = (
+    0.04  # ... and edges matter in full if it holds so many of the rows, tails of clusters included,
+)
 _AWAY_SHARE = 0.2  # ... and if what is two cells away from all places above this share is so dense that
 _AWAY_ROWS = 0.01  # ... on the whole domain it would be so many of the rows
 
