@@ -9,7 +9,7 @@ from typing import Self
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Ledger, Plan, Step
-from sfumato.cluster.checks import check_positive, check_whole
+from sfumato.cluster.checks import check_flag, check_positive, check_whole
 from sfumato.cluster.density import BYTES_PER_LISTED, N_FALSE, DensityClusterer, is_dense, release_histogram
 from sfumato.curator import Curator
 from sfumato.density.dbscan import LARGEST_ETA, DBSCANModel, Guarantee, cell_width, dbscan, stencils_of
@@ -47,6 +47,9 @@ class DPDBSCAN(DensityClusterer):
         Cells are ``eta / 4 * radius / sqrt(n_columns)`` wide; at most 4. Smaller is sharper and noisier.
     beta : float
         Probability with which the guarantee may fail, see ``guarantee_``.
+    valleys : bool
+        Keep places apart that are joined only across a valley that may be noise or the width of the cells.
+        More accurate; without, tau is smaller.
     metric : {"euclidean", "geo"}
         "geo": the two columns are longitude and latitude in degrees, distances are metres.
     max_memory : float
@@ -115,6 +118,7 @@ class DPDBSCAN(DensityClusterer):
         *,
         eta: float = 4.0,
         beta: float = 0.5,
+        valleys: bool = True,
         metric: Metric = "euclidean",
         max_memory: float = 1e9,
         epsilon: float = 1.0,
@@ -130,6 +134,7 @@ class DPDBSCAN(DensityClusterer):
         self.min_samples = min_samples
         self.eta = eta
         self.beta = beta
+        self.valleys = valleys
         self.metric = metric
         self.max_memory = max_memory
         self.epsilon = epsilon
@@ -166,9 +171,10 @@ class DPDBSCAN(DensityClusterer):
             histogram,
             float(self.radius),
             int(self.min_samples),
-            float(self.eta),
-            float(self.beta),
-            self.metric,
+            eta=float(self.eta),
+            beta=float(self.beta),
+            valleys=self.valleys,
+            metric=self.metric,
         )
         _warn_if_weak(model.guarantee)
         return model
@@ -178,6 +184,7 @@ class DPDBSCAN(DensityClusterer):
         check_whole("min_samples", self.min_samples)
         check_positive("eta", self.eta, most=LARGEST_ETA)
         check_positive("beta", self.beta, most=0.99)
+        check_flag("valleys", self.valleys)
         check_positive("max_memory", self.max_memory)
 
     def _grid(self, domain: Domain) -> Grid:

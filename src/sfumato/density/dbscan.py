@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.density.geometry import Metric
 from sfumato.density.histogram import NoisyHistogram
-from sfumato.density.merging import MergeTree, merge_tree
+from sfumato.density.merging import merge_tree
 from sfumato.density.neighbourhoods import large_sums
 from sfumato.density.regions import Regions, measured_regions, noise_of_sum, selection_bias
 from sfumato.density.spans import Span
@@ -32,10 +32,11 @@ LARGEST_ETA = 4.0
 CONFIDENCE = 0.95
 FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
 
-# In allowances above `min_samples` + 1 allowance: how deep a valley must be to part two places, and up to
-# where its floor may lie. Both were chosen once on the paper's six data sets (docs/density.md).
-VALLEY_DEPTH = 0.5
-VALLEY_FLOOR = 0.4
+# A valley parts two places if it is deep and its floor is low: so little above the level of reporting, or
+# above `min_samples`, that noise, sampling and the width of the cells may have raised it. Depth and height are
+# in allowances and in standard deviations of a count. Chosen on the paper's six data sets: docs/density.md.
+VALLEY_DEPTH, VALLEY_DEPTH_DEVIATIONS = 0.5, 2.0
+VALLEY_FLOOR, VALLEY_FLOOR_DEVIATIONS = 0.55, 8.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class DBSCANModel:
     guarantee : Guarantee
     eta : float
         Width of the histogram's cells: eta / 4 times the radius over the root of the number of columns.
+    valleys : bool
+        Whether valleys part places that are joined.
     metric : {"euclidean", "geo"}
     """
 
@@ -85,6 +88,7 @@ class DBSCANModel:
     regions: Regions
     guarantee: Guarantee
     eta: float
+    valleys: bool
     metric: Metric
 
     @property
@@ -100,7 +104,13 @@ class DBSCANModel:
     def at(self, min_samples: int) -> DBSCANModel:
         """Spans of the same histogram for another `min_samples`: post-processing, spends nothing."""
         return dbscan(
-            self.histogram, self.guarantee.radius, min_samples, self.eta, self.guarantee.beta, self.metric
+            self.histogram,
+            self.guarantee.radius,
+            min_samples,
+            eta=self.eta,
+            beta=self.guarantee.beta,
+            valleys=self.valleys,
+            metric=self.metric,
         )
 
     def attributes(self) -> dict[str, Any]:
@@ -132,41 +142,58 @@ def stencils_of(n_features: int, radius: float, eta: float) -> Stencils:
     return Stencils(n_features, radius / cell_width(radius, eta, n_features))
 
 
+@dataclass(frozen=True)
+class _Levels:
+    """Sums at which a part is reported and up to which a floor may lie, and how deep a valley must be."""
+
+    report: int
+    floor: float
+    depth: float
+
+
 def guarantee_of(
-    histogram: NoisyHistogram, stencils: Stencils, radius: float, min_samples: int, beta: float
-) -> tuple[Guarantee, int]:
-    """What the spans will satisfy, and the allowance for noise upwards. Depends on public numbers only."""
-    n_sums = histogram.grid.n_cells * stencils.parts**stencils.n_features
+    histogram: NoisyHistogram, stencils: Stencils, radius: float, min_samples: int, beta: float, valleys: bool
+) -> tuple[Guarantee, _Levels]:
+    """What the spans will satisfy, and the levels that make it so. Depends on public numbers only."""
+    d = stencils.n_features
+    n_sums = histogram.grid.n_cells * stencils.parts**d
     tails = FALSE_SHARE * beta / n_sums, (1 - FALSE_SHARE) * beta / n_sums
     above, below = allowances(histogram, stencils.size(), tails)
-    tau = math.floor((1 + VALLEY_FLOOR) * above) + 1 + below
+    report = min_samples + above
+    floor, depth = float(report), 1.0
+    if valleys:
+        floor = max(
+            report + VALLEY_FLOOR * above, min_samples + VALLEY_FLOOR_DEVIATIONS * math.sqrt(min_samples)
+        )
+        depth = max(VALLEY_DEPTH * above, VALLEY_DEPTH_DEVIATIONS * math.sqrt(floor))
+    tau = math.floor(floor) + 1 - min_samples + below if valleys else above + below
     rho = 1 + 2 * stencils.farthest() / stencils.radius
-    return Guarantee(radius, min_samples, rho, tau, beta), above
+    return Guarantee(radius, min_samples, rho, tau, beta), _Levels(report, floor, depth)
 
 
 def dbscan(
-    histogram: NoisyHistogram, radius: float, min_samples: int, eta: float, beta: float, metric: Metric
+    histogram: NoisyHistogram,
+    radius: float,
+    min_samples: int,
+    *,
+    eta: float,
+    beta: float,
+    valleys: bool,
+    metric: Metric,
 ) -> DBSCANModel:
     """Spans of a noisy histogram whose cells have the width that `cell_width` says."""
     d = len(histogram.grid.shape)
     stencils = stencils_of(d, radius, eta)
-    guarantee, above = guarantee_of(histogram, stencils, radius, min_samples, beta)
-    least = min_samples + above
-    cells, sums = large_sums(histogram, stencils, least)
+    guarantee, levels = guarantee_of(histogram, stencils, radius, min_samples, beta, valleys)
+    cells, sums = large_sums(histogram, stencils, levels.report)
     scores = sums.astype(np.float64)
     shape = tuple(m * stencils.parts for m in histogram.grid.shape)
     offsets = near_offsets(d, stencils.radius * stencils.parts)
-    tree = merge_tree(cells, scores, shape, offsets, least + (VALLEY_FLOOR + VALLEY_DEPTH) * above)
-    labels = tree.clusters(_parted(tree, VALLEY_DEPTH * above))
+    highest = levels.floor + levels.depth if valleys else float(levels.report)
+    tree = merge_tree(cells, scores, shape, offsets, highest)
+    labels = tree.clusters((tree.parents < 0) | (tree.heights - tree.saddles >= levels.depth))
     spread = max(noise_of_sum(histogram, stencils.size()), 1.0)
-    bias = selection_bias(
-        scores, labels, np.full(int(labels.max(initial=-1)) + 1, float(least)), spread,
-        histogram.variance / stencils.parts**d,
-    )  # fmt: skip
+    borders = np.full(int(labels.max(initial=-1)) + 1, float(levels.report))
+    bias = selection_bias(scores, labels, borders, spread, histogram.variance / stencils.parts**d)
     regions = measured_regions(histogram, stencils.parts, cells, labels, bias, CONFIDENCE)
-    return DBSCANModel(histogram, regions, guarantee, eta, metric)
-
-
-def _parted(tree: MergeTree, depth: float) -> np.ndarray:
-    """Peaks that stand for themselves: those that meet no other, or only across a deep valley."""
-    return (tree.parents < 0) | (tree.heights - tree.saddles >= depth)
+    return DBSCANModel(histogram, regions, guarantee, eta, valleys, metric)

@@ -101,16 +101,16 @@ def merge_tree(
 
 
 def _table(cells: IntArray) -> IntArray:
-    """Hash table from flat index to rank: keys in row 0, ranks in row 1."""
+    """Hash table from flat index to rank, one pair per line."""
     capacity = 2 ** max(1, (2 * len(cells)).bit_length())
-    table = np.full((2, capacity), _FREE, dtype=np.int64)
+    table = np.full((capacity, 2), _FREE, dtype=np.int64)
     _enter(cells, table)
     return table
 
 
 @numba.njit(cache=True, nogil=True)
 def _slot(key: int, capacity: int) -> int:
-    # Runs of 16 cells stay together: neighbours along the last column share a line of the processor's cache.
+    # Runs of 16 cells stay together: neighbours along the last column share lines of the processor's cache.
     mixed = np.uint64(key >> 4) * np.uint64(0x9E3779B97F4A7C15)
     run = int(np.int64(mixed >> np.uint64(36)))
     return ((run << 4) | (key & 15)) & (capacity - 1)
@@ -118,24 +118,38 @@ def _slot(key: int, capacity: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _enter(cells: IntArray, table: IntArray) -> None:
-    capacity = table.shape[1]
+    capacity = table.shape[0]
     for rank in range(cells.size):
         slot = _slot(cells[rank], capacity)
-        while table[0, slot] != _FREE:
+        while table[slot, 0] != _FREE:
             slot = (slot + 1) & (capacity - 1)
-        table[0, slot] = cells[rank]
-        table[1, slot] = rank
+        table[slot, 0] = cells[rank]
+        table[slot, 1] = rank
 
 
 @numba.njit(cache=True, nogil=True)
-def _rank(key: int, table: IntArray) -> int:
-    capacity = table.shape[1]
+def _locate(cell: int, shape: IntArray, at: IntArray) -> None:
+    for j in range(shape.size - 1, -1, -1):
+        at[j] = cell % shape[j]
+        cell //= shape[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _neighbour(at: IntArray, offset: IntArray, shape: IntArray, table: IntArray) -> int:
+    """Rank of the cell at an offset, -1 if there is none."""
+    key = 0
+    for j in range(shape.size):
+        along = at[j] + offset[j]
+        if along < 0 or along >= shape[j]:
+            return -1
+        key = key * shape[j] + along
+    capacity = table.shape[0]
     slot = _slot(key, capacity)
-    while table[0, slot] != key:
-        if table[0, slot] == _FREE:
+    while table[slot, 0] != key:
+        if table[slot, 0] == _FREE:
             return -1
         slot = (slot + 1) & (capacity - 1)
-    return int(table[1, slot])
+    return int(table[slot, 1])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -144,6 +158,32 @@ def _root(up: IntArray, cell: int) -> int:
         up[cell] = up[up[cell]]
         cell = up[cell]
     return cell
+
+
+@numba.njit(cache=True, nogil=True)
+def _join_plateau(
+    cells: IntArray, n_flat: int, shape: IntArray, offsets: IntArray, table: IntArray, up: IntArray
+) -> None:
+    """Join the first cells, which all have one score. Every pair is looked at once, from its lower side."""
+    d = shape.size
+    at = np.empty(d, dtype=np.int64)
+    for rank in range(n_flat):
+        _locate(cells[rank], shape, at)
+        n_faces = 0
+        for k in range(offsets.shape[0]):
+            if k == 2 * d and n_faces == 2 * d:
+                break
+            first = 0
+            while offsets[k, first] == 0:
+                first += 1
+            if k >= 2 * d and offsets[k, first] < 0:
+                continue
+            other = _neighbour(at, offsets[k], shape, table)
+            if other < 0 or other >= n_flat:
+                continue
+            n_faces += 1
+            a, b = _root(up, rank), _root(up, other)
+            up[max(a, b)] = min(a, b)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -160,33 +200,24 @@ def _grow(
     bulks: FloatArray,
 ) -> None:
     """Enter cells from rank 0 on. A component's root in `up` is its highest peak, the one of least rank."""
-    d = shape.size
     up = np.arange(cells.size)
     mass = scores.copy()
     squares = scores**2
-    at = np.empty(d, dtype=np.int64)
-    for rank in range(cells.size):
-        rest = cells[rank]
-        for j in range(d - 1, -1, -1):
-            at[j] = rest % shape[j]
-            rest //= shape[j]
+    _join_plateau(cells, n_flat, shape, offsets, table, up)
+    for rank in range(n_flat):
+        root = _root(up, rank)
+        peak_of[rank] = root
+        if root != rank:
+            mass[root] += mass[rank]
+            squares[root] += squares[rank]
+    at = np.empty(shape.size, dtype=np.int64)
+    for rank in range(n_flat, cells.size):
+        _locate(cells[rank], shape, at)
         peak_of[rank] = rank
         elder = -1
-        n_faces = 0
         for k in range(offsets.shape[0]):
-            if k == 2 * d and rank < n_flat and n_faces == 2 * d:
-                break
-            flat, inside = 0, True
-            for j in range(d):
-                along = at[j] + offsets[k, j]
-                inside &= 0 <= along < shape[j]
-                flat = flat * shape[j] + along
-            other = _rank(flat, table) if inside else -1
-            if other < 0:
-                continue
-            if other < n_flat:
-                n_faces += 1
-            if other >= rank:
+            other = _neighbour(at, offsets[k], shape, table)
+            if other < 0 or other >= rank:
                 continue
             root = _root(up, other)
             if elder < 0:
