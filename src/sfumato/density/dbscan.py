@@ -33,7 +33,7 @@ CONFIDENCE = 0.95
 FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
 
 # A valley parts two places if it is deep and its floor is low: so little above the level of reporting, or
-# above `min_samples`, that noise, sampling and the width of the cells may have raised it. Depth and height are
+# above `min_samples`, that noise, sampling and the width of cells may have raised it. Depth and height are
 # in allowances and in standard deviations of a count. Chosen on the paper's six data sets: docs/density.md.
 VALLEY_DEPTH, VALLEY_DEPTH_DEVIATIONS = 0.5, 2.0
 VALLEY_FLOOR, VALLEY_FLOOR_DEVIATIONS = 0.55, 8.0

@@ -31,6 +31,10 @@ from sfumato.domain import FloatArray, IntArray
 CONFIDENCE = 0.95
 FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
 
+# Where little is known, a valley that takes a quarter of the height between bulk and nothing is enough, as long as
+# it is deeper than those of an even cloud.
+_VALLEY_SHARE, _CLOUD_PROMINENCE = 0.25, 1.6
+
 _FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty domain, at most
 
 # Where a cluster ends, as a share of its typical density: low, because tails belong to it; but nearer to one
@@ -231,8 +235,10 @@ class Levels:
     def standing(self, prominence: float, n_clusters: int | None) -> NDArray[np.bool_]:
         """Peaks that are clusters: those of enough prominence, or so many of the most prominent."""
         if n_clusters is None:
+            heights = self._stable(self.tree.bulks) - self._stable(np.zeros(1))
+            least = np.minimum(np.maximum(_VALLEY_SHARE * heights, _CLOUD_PROMINENCE), prominence)
             alone = self.tree.parents < 0
-            return np.where(alone, self.tree.heights >= self.least_height, self.prominences >= prominence)
+            return np.where(alone, self.tree.heights >= self.least_height, self.prominences >= least)
         order = np.argsort(-self.prominences, kind="stable")
         stands = np.zeros(self.tree.n_peaks, dtype=bool)
         stands[order[:n_clusters]] = True
