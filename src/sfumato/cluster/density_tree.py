@@ -47,9 +47,9 @@ class DensityTree(DensityClusterer):
         Width of a cell, in the units of the columns, or in metres with ``metric="geo"``. By default about two
         rows fall on a cell at epsilon 1, and a twentieth of the budget buys the number of rows.
     prominence : float
-        How many standard deviations of the noise the bulk of a cluster stands above the saddle to the next, to
-        be one of its own. Less is enough where a quarter of its height is less, down to 1.6. An even cloud is
-        practically never split; thin curved shapes sometimes are: give more for these.
+        How many standard deviations of the noise the bulk of a cluster stands above the saddle to the next,
+        to be one of its own. Less is enough where a quarter of its height is less, down to 1.6. An even
+        cloud is practically never split; thin curved shapes sometimes are: give more for these.
     metric : {"euclidean", "geo"}
         "geo": the two columns are longitude and latitude in degrees, distances are metres.
     max_memory : float

@@ -31,8 +31,8 @@ from sfumato.domain import FloatArray, IntArray
 CONFIDENCE = 0.95
 FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
 
-# Where little is known, a valley that takes a quarter of the height between bulk and nothing is enough, as long as
-# it is deeper than those of an even cloud.
+# Where little is known, a valley that takes a quarter of the height between bulk and nothing is enough, as
+# long as it is deeper than those of an even cloud.
 _VALLEY_SHARE, _CLOUD_PROMINENCE = 0.25, 1.6
 
 _FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty domain, at most
