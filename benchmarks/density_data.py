@@ -21,7 +21,7 @@ MOONS_BOX: Bounds = ([-1.5, -1.0], [2.5, 1.5])
 CIRCLES_BOX: Bounds = ([-1.5, -1.5], [1.5, 1.5])
 BARS_BOX: Bounds = ([0.0, 0.0], [10.0, 10.5])
 SHAPES_BOX: Bounds = ([0.0, 0.0], [12.0, 6.0])
-CORNERS_BOX = ([-5.0, -5.0], [5.0, 5.0])
+CORNERS_BOX: Bounds = ([-5.0, -5.0], [5.0, 5.0])
 CABS_BOX: Bounds = ([-122.6, 37.55], [-122.3, 37.85])
 
 
