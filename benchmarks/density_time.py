@@ -18,6 +18,7 @@ from benchmarks.centre_data import markdown
 from benchmarks.density_data import CABS_BOX, accelerations, cabs, fit
 from benchmarks.kmeans_time import kilobytes, seconds
 from benchmarks.papers import published
+from benchmarks.pictures import PICTURES, STYLE
 from sfumato import DPDBSCAN, DensityTree, plot
 
 if TYPE_CHECKING:
@@ -34,21 +35,7 @@ WATCH_BOX = (-8.0, 8.0)
 WATCH_SETTINGS = ((0.01, 5), (0.05, 20))
 MOST_OF_KMEANS, MOST_MEMORY_MB = 0.1, 1000.0
 MOST_OF_PAPERS_RATIO = 1 / 20
-PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 SFO = (-122.386, 37.616)
-STYLE = {
-    "svg.hashsalt": "sfumato",
-    "svg.fonttype": "none",  # text stays text: small, and searchable
-    "font.sans-serif": ["DejaVu Sans", "Arial"],
-    "font.size": 8.5,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-}
 
 
 def on_cabs(seed: int | None = None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from benchmarks.centre_data import (
 )
 from benchmarks.diffprivlib_peer import peer_centers, prepare
 from benchmarks.papers import inertia_ratios, published
+from benchmarks.pictures import PICTURES, STYLE
 from sfumato.metrics import inertia
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 SEEDS, PEER_SEEDS = 3, 2
 QUICK_ROWS, QUICK_EPSILONS = 5_000, (0.25, 1.0, 5.0)
 PEER = "diffprivlib"
-PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "budgets.svg"
+PICTURE = PICTURES / "budgets.svg"
 PAPER_MARKS = {"dpm": ("DPM, paper", "D"), "lsh_splits": ("LSH-Splits, paper", "s")}
 
 
@@ -112,21 +113,8 @@ def draw(measured: dict[str, Any], path: Path = PICTURE) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    style = {
-        "svg.hashsalt": "sfumato",
-        "svg.fonttype": "none",  # text stays text: small, and searchable
-        "font.sans-serif": ["DejaVu Sans", "Arial"],
-        "font.size": 8.5,
-        "axes.titlelocation": "left",
-        "axes.titlesize": 10,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#888888",
-        "xtick.color": "#555555",
-        "ytick.color": "#555555",
-    }
     names = [name for name in DATA_SETS if any(row["data"] == name for row in measured["rows"])]
-    with mpl.rc_context(style):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 4.9), layout="constrained")
         panels = figure.subplots(2, 3).ravel()
         for name, ax in zip(names, panels, strict=False):
