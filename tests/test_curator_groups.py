@@ -1,4 +1,4 @@
-"""The curator over groups of rows: cells, distances, sums and splits of public partitions."""
+"""The curator over groups of rows: cells, distances, sums, moments and splits of public partitions."""
 
 import math
 from dataclasses import replace
@@ -6,34 +6,55 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfumato.aggregates import Distances, GroupedSums, Marginals, Sensitivity, SplitRule
+from sfumato.aggregates import (
+    Distances,
+    GroupedMoments,
+    GroupedSums,
+    Marginals,
+    Sensitivity,
+    SoftMoments,
+    SplitRule,
+)
 from sfumato.budget import Budget, Plan, Step, calibrate
-from sfumato.curator import Curator, NoisySplits, NoisySums, sums_sensitivity
+from sfumato.curator import (
+    Curator,
+    NoisyMoments,
+    NoisySplits,
+    NoisySums,
+    moments_sensitivity,
+    sums_sensitivity,
+)
 from sfumato.domain import Domain
 from sfumato.engine import MemoryEngine
-from sfumato.errors import PlanError
+from sfumato.errors import ParameterError, PlanError
 from sfumato.mechanisms import Entropy
-from sfumato.partition import Tree, Voronoi
+from sfumato.partition import GaussianCells, Tree, Voronoi
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 CENTERS = np.array([[-0.5, -0.5], [0.5, 0.25], [0.0, 0.75]])
 VORONOI, RADII, EDGES = Voronoi(CENTERS), np.array([3.0, 2.0, 4.0]), np.array([0.1, 0.2, 0.4, 0.8])
+MIXTURE = GaussianCells.of(np.full(3, 1 / 3), CENTERS, np.stack([np.eye(2) / 25] * 3))
 TREE = Tree.root().split(np.array([0]), np.array([0]), np.array([0.0]))
 BOXES = np.array([[-1.0, -1.0], [0.0, -1.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
 RULE = SplitRule.of(16, t=0.3, q=1 / 12, alpha=5.0, interval=None, width_bonus=0.1)
 PLAN = Plan(
     Step("cells", share="1/10"),
     Step("distances", share="1/10"),
-    Step("sums", share="3/10", sensitivity=sums_sensitivity(DOMAIN)),
-    Step("choice", share="3/10", sensitivity=RULE.sensitivity, selection=True),
+    Step("sums", share="2/10", sensitivity=sums_sensitivity(DOMAIN)),
+    Step("moments", share="1/10", sensitivity=moments_sensitivity(DOMAIN, "full")),
+    Step("shares", share="1/10", sensitivity=moments_sensitivity(DOMAIN, "diag", soft=True, n_components=3)),
+    Step("choice", share="2/10", sensitivity=RULE.sensitivity, selection=True),
     Step("sides", share="2/10"),
 )
+RAW_MOMENTS = GroupedMoments(VORONOI, CENTERS, RADII, "full"), SoftMoments(MIXTURE, CENTERS, RADII, "diag")
 BUDGETS = [Budget(1), Budget(1, 1e-6), Budget(rho="1/2")]
 ENORMOUS = [Budget(10**12), Budget(rho=10**24)]
 ASKS = {
     "cells": lambda asked: asked.cells("cells", VORONOI),
     "distances": lambda asked: asked.distances("distances", VORONOI, CENTERS, EDGES),
     "sums": lambda asked: asked.sums("sums", VORONOI, CENTERS, RADII),
+    "moments": lambda asked: asked.moments("moments", VORONOI, CENTERS, RADII, "full"),
+    "shares": lambda asked: asked.moments("shares", MIXTURE, CENTERS, RADII, "diag", soft=True),
     "choice": lambda asked: asked.splits("choice", "sides", TREE, BOXES, RULE, np.array([150, 150])),
 }
 
@@ -118,6 +139,28 @@ def test_sums_of_more_columns_than_declared():
     assert asked.records == ()
 
 
+def test_moments_of_more_entries_than_declared():
+    """More columns, a fuller shape, or rows shared where they were to be assigned."""
+    wide = np.zeros((3, 3))
+    for ask in (
+        lambda asked: asked.moments("moments", Voronoi(wide), wide, RADII, "full"),
+        lambda asked: asked.moments("moments", MIXTURE, CENTERS, RADII, "full", soft=True),
+        lambda asked: asked.moments("shares", MIXTURE, CENTERS, RADII, "full", soft=True),
+        lambda asked: asked.moments("sums", VORONOI, CENTERS, RADII, "spherical"),
+    ):
+        asked = curator()
+        with pytest.raises(PlanError, match="was declared with"):
+            ask(asked)
+        assert asked.records == ()
+
+
+def test_only_a_mixture_can_share_rows():
+    asked = curator()
+    with pytest.raises(ParameterError, match=r"^`partition` must be GaussianCells .* got Voronoi"):
+        asked.moments("shares", VORONOI, CENTERS, RADII, "diag", soft=True)
+    assert asked.records == ()
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("max_rows", [1, 4])
 def test_records_say_what_ran(budget, max_rows):
@@ -128,17 +171,25 @@ def test_records_say_what_ran(budget, max_rows):
     sensitivity = {record.step: record.sensitivity for record in asked.records}
     assert sensitivity["choice"] == RULE.sensitivity.times(max_rows)
     assert sensitivity["sums"] == GroupedSums.sensitivity_in(2).times(max_rows)
+    assert sensitivity["moments"] == GroupedMoments.sensitivity_in(2, "full").times(max_rows)
+    assert sensitivity["shares"] == SoftMoments.sensitivity_in(2, "diag", 3).times(max_rows)
     assert all(sensitivity[step] == Sensitivity().times(max_rows) for step in ("cells", "distances", "sides"))
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_shapes_and_types(budget):
     asked = over(blobs(), budget=budget)
-    cells, distances, sums, splits = (ask(asked) for ask in ASKS.values())
+    cells, distances, sums, moments, shares, splits = (ask(asked) for ask in ASKS.values())
     assert (cells.values.shape, distances.values.shape) == ((3,), (5,))
     assert cells.values.dtype == distances.values.dtype == np.int64
     assert isinstance(sums, NoisySums)
     assert (sums.sizes.shape, sums.sums.shape, sums.sum_std.shape) == ((3,), (3, 2), (3,))
+    for released, shape in ((moments, (3, 2, 2)), (shares, (3, 2))):
+        assert isinstance(released, NoisyMoments)
+        assert (released.sizes.shape, released.clipped.shape, released.sums.shape) == ((3,), (3,), (3, 2))
+        assert released.seconds.shape == shape
+        assert (released.sum_std.shape, released.second_std.shape) == ((3,), (3,))
+    assert (moments.seconds == moments.seconds.swapaxes(1, 2)).all()
     assert isinstance(splits, NoisySplits)
     assert (splits.columns.shape, splits.thresholds.shape, splits.sizes.shape) == ((2,), (2,), (2, 2))
     assert splits.columns.dtype == splits.sizes.dtype == np.int64
@@ -150,7 +201,7 @@ def test_shapes_and_types(budget):
 def test_an_enormous_budget_gives_the_raw_answers(budget):
     rows = blobs()
     asked = over(rows, budget=budget)
-    cells, distances, sums, splits = (ask(asked) for ask in ASKS.values())
+    cells, distances, sums, moments, shares, splits = (ask(asked) for ask in ASKS.values())
     groups = VORONOI.index(DOMAIN.clip(rows))
     assert cells.values.tolist() == np.bincount(groups, minlength=3).tolist()
     assert (distances.values == fold(Distances(VORONOI, CENTERS, EDGES), rows)).all()
@@ -161,6 +212,10 @@ def test_an_enormous_budget_gives_the_raw_answers(budget):
     assert sums.sums == pytest.approx(displacements, rel=1e-6, abs=1e-6)
     means = [DOMAIN.clip(rows)[groups == g].mean(axis=0) for g in range(3)]
     assert CENTERS + sums.sums / sums.sizes[:, None] == pytest.approx(np.array(means), abs=1e-6)
+    for released, raw in zip((moments, shares), RAW_MOMENTS, strict=True):
+        found = released.sizes, released.clipped, released.sums, released.seconds
+        for noisy, exact in zip(found, raw.unpack(fold(raw, rows)), strict=True):
+            assert noisy == pytest.approx(exact, rel=1e-5, abs=1e-4)
     marginals = Marginals(TREE, *BOXES, RULE.n_bins)
     raw_counts = fold(marginals, rows)
     scores = RULE.scores(marginals, raw_counts, np.array([150, 150]))
@@ -196,6 +251,31 @@ def test_noise_of_the_stated_size_is_in_sums(budget):
         assert 0.8 < noise.std() < 1.2
     assert released[0].sum_std == pytest.approx(radii * asked.noise_of_sums("sums"))
     assert len(set(sums.tolist())) > 0.99 * len(sums)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("shape", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("soft", [False, True])
+def test_noise_of_the_stated_size_is_in_moments(budget, shape, soft):
+    """Power: a scale that is 30% off is seen in every block, and so is a draw that is used twice."""
+    crowd = GaussianCells(np.zeros(MANY), CROWD.centers, np.stack([np.eye(2)] * MANY))
+    sensitivity = moments_sensitivity(DOMAIN, shape, soft=soft, n_components=MANY)
+    asked = curator(Empty(), Plan(Step("moments", share=1, sensitivity=sensitivity, repeats=5)), budget)
+    radii = np.linspace(0.1, 3.0, MANY)
+    released = [asked.moments("moments", crowd, CROWD.centers, radii, shape, soft=soft) for _ in range(5)]
+    upper = np.triu_indices(2)
+    seconds = [
+        one.seconds[:, *upper] if shape == "full" else one.seconds.reshape(MANY, -1) for one in released
+    ]
+    sizes = np.concatenate([[one.sizes, one.clipped] for one in released]).ravel() / released[0].size_std
+    sums = np.concatenate([(one.sums / one.sum_std[:, None]).ravel() for one in released])
+    scaled = np.concatenate([(one / released[0].second_std[:, None]).ravel() for one in seconds])
+    for noise in (sizes, sums, scaled):
+        assert abs(noise.mean()) < 5 / math.sqrt(len(noise))
+        assert 0.8 < noise.std() < 1.2
+        assert len(set(noise.tolist())) > 0.99 * len(noise)
+    assert released[0].sum_std == pytest.approx(radii * asked.noise_of_sums("moments"))
+    assert released[0].second_std == pytest.approx(radii**2 * asked.noise_of_sums("moments"))
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -309,6 +389,13 @@ def test_neighbours_with_the_same_noise_differ_as_their_raw_answers(name):
     assert other.sizes - one.sizes == pytest.approx(sizes, abs=1e-6)
     assert other.clipped - one.clipped == pytest.approx(clipped, abs=1e-6)
     assert other.sums - one.sums == pytest.approx(sums, abs=1e-6)
+    for ask, raw in zip(("moments", "shares"), RAW_MOMENTS, strict=True):
+        one, other = (ASKS[ask](over(table)) for table in NEIGHBOURS[name])
+        change = raw.unpack(fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))
+        assert other.sizes - one.sizes == pytest.approx(change[0], abs=1e-6)
+        assert other.clipped - one.clipped == pytest.approx(change[1], abs=1e-6)
+        assert other.sums - one.sums == pytest.approx(change[2], abs=1e-6)
+        assert other.seconds - one.seconds == pytest.approx(change[3], abs=1e-6)
 
 
 @pytest.mark.parametrize("noisy_sizes", [[-(10**6), 0], [1, 10**9]])

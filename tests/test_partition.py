@@ -5,11 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
+from scipy.stats import multivariate_normal
 
 from sfumato import partition as partition_module
 from sfumato.aggregates import Cells, Distances, GroupedSums, Marginals
 from sfumato.domain import Grid
-from sfumato.partition import Subset, Tree, Voronoi, project
+from sfumato.errors import ParameterError
+from sfumato.partition import GaussianCells, Subset, Tree, Voronoi, project
 
 RNG = np.random.default_rng(0)
 
@@ -33,11 +36,22 @@ def leaf(tree, values, node=0):
     return leaf(tree, values, left if values[tree.columns[node]] < tree.thresholds[node] else right)
 
 
+def random_mixture(k, d, scale=1.0, seed=0):
+    """Weights, means and covariances."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(k, d, d))
+    covariances = (factors @ factors.swapaxes(1, 2) / d + np.eye(d) / 10) * scale
+    return rng.dirichlet(np.ones(k)), rng.normal(size=(k, d)), covariances
+
+
 WIDE = RNG.normal(size=(3, 40))
 PARTITIONS = {
     "grid": (Grid((-1.0,) * 4, (1.0,) * 4, (3, 2, 4, 1)), 4),
     "voronoi": (Voronoi(RNG.uniform(-1, 1, size=(37, 6))), 6),
     "voronoi of close centres": (Voronoi(1e6 + RNG.uniform(-1e-6, 1e-6, size=(9, 5))), 5),
+    "mixture": (GaussianCells.of(*random_mixture(19, 5)), 5),
+    "mixture of narrow components": (GaussianCells.of(*random_mixture(6, 3, scale=1e-8)), 3),
+    "one component": (GaussianCells.of(*random_mixture(1, 2)), 2),
     "tree": (grown(4, 6), 4),
     "projected tree": (grown(3, 6, projection=WIDE), 40),
     "root": (Tree.root(), 3),
@@ -82,9 +96,10 @@ def test_the_group_of_a_row_depends_on_nothing_but_the_row(name, seed):
 def test_rows_on_a_border_do_not_depend_on_their_block_either(name):
     """Rows at equal distance from two centres, where rounding decides: it decides alike everywhere."""
     partition, _ = PARTITIONS[name]
-    if isinstance(partition, Voronoi):
+    if isinstance(partition, Voronoi | GaussianCells):
         pairs = RNG.integers(partition.n_cells, size=(400, 2))
-        rows = partition.centers[pairs].mean(axis=1)
+        middles = partition.centers if isinstance(partition, Voronoi) else partition.means
+        rows = middles[pairs].mean(axis=1)
     else:
         rows = np.round(rows_for(name) * 4) / 4
     whole = partition.index(rows)
@@ -108,7 +123,7 @@ def test_one_row_moves_one_cell_by_one(name):
 def test_kernels_without_the_compiler(name, monkeypatch):
     partition, rows = PARTITIONS[name][0], rows_for(name, 60)
     expected = partition.index(rows)
-    for kernel in ("fill_nearest", "_fill_leaves", "_fill_projected"):
+    for kernel in ("fill_nearest", "_fill_leaves", "_fill_projected", "_fill_likeliest", "_fill_scores"):
         monkeypatch.setattr(partition_module, kernel, getattr(partition_module, kernel).py_func)
     assert (partition.index(rows) == expected).all()
 
@@ -137,6 +152,141 @@ def test_voronoi_ties_go_to_the_first():
     twins = Voronoi(np.array([[3.0, 1.0], [0.25, 0.5], [0.25, 0.5]]))
     assert twins.n_cells == 3
     assert twins.index(np.array([[0.0, 0.0], [3.0, 3.0], [1e9, -1e9]])).tolist() == [1, 0, 0]
+
+
+def log_densities(rows, weights, means, covariances):
+    laws = [
+        multivariate_normal(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)
+    ]
+    return np.log(weights) + np.stack([law.logpdf(rows).reshape(len(rows)) for law in laws], axis=1)
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (2, 1), (5, 2), (64, 10)])
+def test_gaussian_cells_are_those_of_the_largest_weighted_density(k, d):
+    mixture, rows = random_mixture(k, d, seed=k), np.random.default_rng(k).normal(size=(1000, d))
+    cells, logs = GaussianCells.of(*mixture), log_densities(rows, *mixture)
+    assert (cells.index(rows) == logs.argmax(axis=1)).all()
+    assert cells.responsibilities(rows) == pytest.approx(softmax(logs, axis=1), abs=2e-9)
+
+
+def scores_of(cells, row):
+    """Twin of the kernel: one product after the other, to the last bit."""
+    scores = []
+    for offset, mean, whitener in zip(cells.offsets, cells.means, cells.whiteners, strict=True):
+        gaps = np.clip(row - mean, -(2.0**500), 2.0**500)
+        whitened = [sum(whitener[i, : i + 1] * gaps[: i + 1]) for i in range(len(row))]
+        scores.append(offset - sum(np.clip(whitened, -(2.0**500), 2.0**500) ** 2) / 2)
+    return np.array(scores)
+
+
+def shares_of(cells, row):
+    scores = scores_of(cells, row)
+    x, shares = np.maximum(scores - max(scores), -40) / 64, 1.0
+    for n in range(12, 0, -1):
+        shares = 1 + x * shares / n
+    for _ in range(6):
+        shares = shares * shares
+    return shares * ((1 - 2.0**-32) / sum(shares))
+
+
+@pytest.mark.parametrize("name", ["mixture", "mixture of narrow components", "one component"])
+def test_gaussian_cells_agree_with_their_twin(name):
+    cells, d = PARTITIONS[name]
+    far = np.random.default_rng(2).choice([0.0, 5e-324, 1e300, -np.finfo(float).max], size=(50, d))
+    for row in np.concatenate([rows_for(name, 100), far, cells.means]):
+        assert cells.index(row[None, :])[0] == np.argmax(scores_of(cells, row))
+        assert (cells.responsibilities(row[None, :])[0] == shares_of(cells, row)).all()
+
+
+def test_gaussian_ties_go_to_the_first():
+    twins = GaussianCells(np.zeros(3), np.array([[5.0], [1.0], [-1.0]]), np.ones((3, 1, 1)))
+    assert twins.index(np.array([[0.0], [1e300], [-1e300]])).tolist() == [1, 0, 0]  # too far to tell apart
+    assert twins.responsibilities(np.array([[1e300]]))[0] == pytest.approx([1 / 3] * 3)
+
+
+def test_what_is_above_the_diagonal_of_a_whitener_is_not_read():
+    cells, rows = GaussianCells.of(*random_mixture(4, 3)), np.random.default_rng(0).normal(size=(50, 3))
+    other = GaussianCells(cells.offsets, cells.means, cells.whiteners + np.triu(np.ones((3, 3)), 1))
+    assert (other.responsibilities(rows) == cells.responsibilities(rows)).all()
+
+
+MIXTURES = {
+    "round": GaussianCells.of(*random_mixture(7, 3)),
+    "narrow": GaussianCells.of(*random_mixture(40, 2, scale=1e-12)),
+    "equal": GaussianCells(np.zeros(1000), np.zeros((1000, 2)), np.ones((1000, 2, 2))),
+    "alone": GaussianCells.of(*random_mixture(1, 2)),
+    "extreme": GaussianCells(
+        np.array([2.0**500, -(2.0**500)]), np.full((2, 2), 2.0**500), np.full((2, 2, 2), -(2.0**500))
+    ),
+}
+every_mixture = pytest.mark.parametrize("name", MIXTURES)
+
+
+def rows_around(name, n=120):
+    """Near, between and far beyond the components."""
+    cells, rng = MIXTURES[name], np.random.default_rng(0)
+    values = [0.0, -0.0, 5e-324, 1e300, -1e300, np.finfo(float).max, -np.finfo(float).max, 1.0]
+    shape = (n, cells.means.shape[1])
+    return np.concatenate([rng.normal(size=shape), rng.choice(values, size=shape), cells.means])
+
+
+@every_mixture
+def test_shares_of_a_row_are_positive_and_never_sum_to_more_than_one(name):
+    """In exact arithmetic, and with room for the rounding of one more product."""
+    for shares in MIXTURES[name].responsibilities(rows_around(name, 40)):
+        assert (np.isfinite(shares) & (shares > 0)).all()
+        assert 1 - 2 * 2.0**-32 < sum(map(Fraction, shares)) * (1 + Fraction(1, 2**53)) <= 1
+
+
+@every_mixture
+def test_shares_of_a_row_depend_on_nothing_but_the_row(name):
+    cells, rows = MIXTURES[name], rows_around(name)
+    whole, order = cells.responsibilities(rows), np.random.default_rng(1).permutation(len(rows))
+    assert (cells.responsibilities(rows[order]) == whole[order]).all()
+    assert (cells.responsibilities(np.asfortranarray(rows)) == whole).all()
+    assert (np.concatenate([cells.responsibilities(row[None, :]) for row in rows[:50]]) == whole[:50]).all()
+    assert cells.responsibilities(rows[:0]).shape == (0, cells.n_cells)
+
+
+@every_mixture
+def test_shares_without_the_compiler(name, monkeypatch):
+    cells, rows = MIXTURES[name], rows_around(name, 5)[:15]
+    expected = cells.responsibilities(rows)
+    for kernel in ("_fill_responsibilities", "_fill_scores", "_exp"):
+        monkeypatch.setattr(partition_module, kernel, getattr(partition_module, kernel).py_func)
+    with np.errstate(over="ignore"):
+        assert (cells.responsibilities(rows) == expected).all()
+
+
+def test_the_exponential_has_ten_digits():
+    exponents = np.linspace(-40, 0, 2001)
+    found = np.array([partition_module._exp(x) for x in exponents])
+    assert found == pytest.approx(np.exp(exponents), rel=1e-10)
+    assert found[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": np.array([0.5, 0.0])}, r"^`weights` must be positive, got 0"),
+        ({"weights": np.array([1.0])}, r"^`weights` must have shape \(2,\), got \(1,\)"),
+        ({"means": np.array([[0.0], [np.nan]])}, r"^`means` must be finite"),
+        ({"means": np.empty((0, 1))}, r"^`weights` must have shape \(0,\)"),
+        ({"covariances": np.ones((2, 1))}, r"^`covariances` must have shape \(2, 1, 1\), got \(2, 1\)"),
+        ({"covariances": -np.ones((2, 1, 1))}, r"^`covariances` must be positive definite"),
+        ({"covariances": np.full((2, 1, 1), np.inf)}, r"^`covariances` must be finite"),
+        ({"covariances": np.full((2, 1, 1), 1e-320)}, r"^`whiteners` must be finite"),
+    ],
+)
+def test_mixtures_without_a_density_are_refused(change, message):
+    good = {"weights": np.full(2, 0.5), "means": np.zeros((2, 1)), "covariances": np.ones((2, 1, 1))}
+    with pytest.raises(ParameterError, match=message):
+        GaussianCells.of(**good | change)
+
+
+def test_a_mixture_of_nothing_is_refused():
+    with pytest.raises(ParameterError, match=r"^`means` must have at least one row"):
+        GaussianCells(np.empty(0), np.empty((0, 2)), np.empty((0, 2, 2)))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -17,20 +17,23 @@ from sfumato.aggregates import (
     Cells,
     Coverage,
     Distances,
+    GroupedMoments,
     GroupedSums,
     Marginals,
     Projected,
     RowCount,
     Sensitivity,
+    SoftMoments,
     SparseCells,
     SplitRule,
     Swaps,
 )
+from sfumato.aggregates.moments import MomentShape
 from sfumato.aggregates.sums import COUNT_WEIGHT
 from sfumato.budget import PricedPlan, PricedStep, Record
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.engine import Engine, MemoryEngine
-from sfumato.errors import PlanError
+from sfumato.errors import ParameterError, PlanError
 from sfumato.mechanisms import (
     Entropy,
     discrete_gaussian,
@@ -41,17 +44,20 @@ from sfumato.mechanisms import (
     threshold_for,
 )
 from sfumato.mechanisms.sparse import checked_histogram
-from sfumato.partition import Partition
+from sfumato.partition import GaussianCells, Partition
 
-# `SplitRule` is public and part of a question, but lives with the aggregates because of its sensitivity.
+# `SplitRule` and `MomentShape` are part of questions, but live with the aggregates: they set sensitivities.
 __all__ = [
     "Curator",
+    "MomentShape",
     "Noisy",
     "NoisyCells",
+    "NoisyMoments",
     "NoisySplits",
     "NoisySums",
     "SplitRule",
     "cover_sensitivity",
+    "moments_sensitivity",
     "open_curator",
     "sums_sensitivity",
     "swap_sensitivity",
@@ -129,6 +135,36 @@ class NoisySums:
 
 
 @dataclass(frozen=True)
+class NoisyMoments:
+    """Released sizes, sums and second moments of groups. Public.
+
+    Parameters
+    ----------
+    sizes : float array of shape (n_groups,)
+    clipped : float array of shape (n_groups,)
+        How many rows of each group lie beyond the radius.
+    sums : float array of shape (n_groups, d)
+        Sums of clipped displacements from the origin, in the units of the data.
+    seconds : float array of shape (n_groups, d, d), (n_groups, d) or (n_groups,)
+        Sums of their products, about the origin: symmetric matrices, diagonals or squared norms, by shape.
+    size_std : float
+        Standard deviation of the noise in each size and in each number of clipped rows.
+    sum_std : float array of shape (n_groups,)
+        Standard deviation of the noise in each coordinate of a group's sum.
+    second_std : float array of shape (n_groups,)
+        Standard deviation of the noise in each second moment of a group.
+    """
+
+    sizes: FloatArray
+    clipped: FloatArray
+    sums: FloatArray
+    seconds: FloatArray
+    size_std: float
+    sum_std: FloatArray
+    second_std: FloatArray
+
+
+@dataclass(frozen=True)
 class NoisySplits:
     """Chosen splits of groups and released sizes of their sides. Public.
 
@@ -151,6 +187,15 @@ class NoisySplits:
 def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:
     """Sensitivity of `Curator.sums`, of rows or of projections to fewer columns, for a plan to declare."""
     return GroupedSums.sensitivity_in(n_components or domain.n_features)
+
+
+def moments_sensitivity(
+    domain: Domain, shape: MomentShape, *, soft: bool = False, n_components: int = 1
+) -> Sensitivity:
+    """Sensitivity of `Curator.moments`, for a plan to declare; `n_components` matters if rows are shared."""
+    if soft:
+        return SoftMoments.sensitivity_in(domain.n_features, shape, n_components)
+    return GroupedMoments.sensitivity_in(domain.n_features, shape)
 
 
 def cover_sensitivity(n_candidates: int) -> Sensitivity:
@@ -200,7 +245,10 @@ class Curator:
         return self._plan.nominal(self._plan[step]).noise_std
 
     def noise_of_sums(self, step: str) -> float:
-        """Noise that a step of `sums` will add to each coordinate, in units of the clipping radius."""
+        """Noise that a step of `sums` will add to each coordinate, in units of the clipping radius.
+
+        A step of `moments` adds the same, and as much in units of the squared radius to second moments.
+        """
         return self.noise_std(step) / LATTICE_RADIUS
 
     def count(self, step: str) -> Noisy:
@@ -252,6 +300,26 @@ class Curator:
         noisy = self._release(step, _projected(aggregate, projection))
         size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
         return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
+
+    def moments(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        radii: FloatArray,
+        shape: MomentShape,
+        *,
+        soft: bool = False,
+    ) -> NoisyMoments:
+        """Noisy size, sum and second moments of each group's displacements from a public origin, clipped.
+
+        With `soft`, the rows are shared among the components of a mixture by their responsibilities.
+        """
+        aggregate = _moments(partition, origins, radii, shape, soft)
+        noisy = self._release(step, aggregate)
+        unit = noisy.std / LATTICE_RADIUS
+        stds = noisy.std / COUNT_WEIGHT, unit * radii, unit * radii**2
+        return NoisyMoments(*aggregate.unpack(noisy.values), *stds)
 
     def splits(
         self,
@@ -342,6 +410,17 @@ class Curator:
 
 def _projected(aggregate: Aggregate, projection: FloatArray | None) -> Aggregate:
     return aggregate if projection is None else Projected(aggregate, projection)
+
+
+def _moments(
+    partition: Partition, origins: FloatArray, radii: FloatArray, shape: MomentShape, soft: bool
+) -> GroupedMoments | SoftMoments:
+    if not soft:
+        return GroupedMoments(partition, origins, radii, shape)
+    if not isinstance(partition, GaussianCells):
+        name = type(partition).__name__
+        raise ParameterError(f"`partition` must be GaussianCells to share rows, got {name}. Use soft=False")
+    return SoftMoments(partition, origins, radii, shape)
 
 
 def open_curator(rows: NDArray[Any], domain: Domain, plan: PricedPlan, seed: int | None) -> Curator:

@@ -15,10 +15,14 @@ import numba
 import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
+
+FAR = 2.0**500  # products of two such numbers, added up over 2^20 columns, stay finite
+FAINTEST = -40.0  # log of a responsibility beside which 1 stays 1
 
 
 class Partition(Protocol):
-    """Disjoint groups. Those of `Voronoi`, `Tree` and `Grid` cover all of space."""
+    """Disjoint groups. Those of `Voronoi`, `GaussianCells`, `Tree` and `Grid` cover all of space."""
 
     @property
     def n_cells(self) -> int:
@@ -62,6 +66,87 @@ class Voronoi:
         out = np.empty(len(rows), dtype=np.int64)
         points = rows if self.projection is None else project(rows, self.projection)
         fill_nearest(points, self._origin, self._columns, (self._columns**2).sum(axis=0) / 2, out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianCells:
+    """Each row belongs to the component of a public Gaussian mixture with the largest weighted density.
+
+    Ties go to the first. Rows can also be shared among all components, see `responsibilities`.
+
+    Parameters
+    ----------
+    offsets : float array of shape (k,)
+        Logarithm of the weight, less that of the determinant of the covariance's Cholesky factor.
+    means : float array of shape (k, d)
+    whiteners : float array of shape (k, d, d)
+        Inverse Cholesky factors of the covariances; what is above the diagonal is not read.
+
+    Examples
+    --------
+    >>> cells = GaussianCells.of(np.array([0.5, 0.5]), np.array([[0.0], [4.0]]), np.array([[[1.0]], [[4.0]]]))
+    >>> cells.index(np.array([[1.0], [2.0], [-9.0]]))
+    array([0, 1, 1])
+    """
+
+    offsets: FloatArray
+    means: FloatArray
+    whiteners: FloatArray
+
+    def __post_init__(self) -> None:
+        k, d = self.means.shape
+        if k < 1:
+            raise ParameterError(f"`means` must have at least one row, got shape {self.means.shape}")
+        _check("offsets", self.offsets, k)
+        _check("means", self.means, k, d)
+        _check("whiteners", self.whiteners, k, d, d)
+
+    @classmethod
+    def of(cls, weights: FloatArray, means: FloatArray, covariances: FloatArray) -> GaussianCells:
+        """Cells of a mixture with positive weights and positive definite covariances of shape (k, d, d)."""
+        k, d = means.shape
+        _check("weights", weights, k)
+        _check("covariances", covariances, k, d, d)
+        if not (weights > 0).all():
+            raise ParameterError(f"`weights` must be positive, got {weights.min():g}. Drop such components")
+        try:
+            factors = np.linalg.cholesky(covariances)
+        except np.linalg.LinAlgError:
+            raise ParameterError(
+                "`covariances` must be positive definite, got one that is not. Raise its small eigenvalues"
+            ) from None
+        log_determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        return cls(np.log(weights) - log_determinants, means, np.linalg.inv(factors))
+
+    @property
+    def n_cells(self) -> int:
+        """Number of components."""
+        return len(self.means)
+
+    @cached_property
+    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # Components come last, so that the innermost loops vectorise over them.
+        means, whiteners = np.moveaxis(self.means, 0, -1), np.moveaxis(self.whiteners, 0, -1)
+        return (
+            np.ascontiguousarray(self.offsets),
+            np.ascontiguousarray(means),
+            np.ascontiguousarray(whiteners),
+        )
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Component of the largest weighted density at each row."""
+        out = np.empty(len(rows), dtype=np.int64)
+        _fill_likeliest(rows, *self._columns, out)
+        return out
+
+    def responsibilities(self, rows: FloatArray) -> FloatArray:
+        """Share of each component in the density at each row, times 1 - 2^-32, shape (n, k).
+
+        A function of the row alone, and no rounding brings the sum of a row above 1: docs/proofs/moments.md.
+        """
+        out = np.empty((len(rows), self.n_cells))
+        _fill_responsibilities(rows, *self._columns, out)
         return out
 
 
@@ -155,6 +240,16 @@ def project(rows: FloatArray, projection: FloatArray) -> FloatArray:
     return out
 
 
+def _check(name: str, array: FloatArray, *shape: int) -> None:
+    """Refuse public numbers that a kernel would read beyond their end, or that could make a score NaN."""
+    if array.shape != shape:
+        raise ParameterError(f"`{name}` must have shape {shape}, got {array.shape}")
+    if not (np.abs(array) <= FAR).all():
+        raise ParameterError(
+            f"`{name}` must be finite and at most {FAR:.3g} in size, got {np.abs(array).max():.3g}. Rescale"
+        )
+
+
 @numba.njit(cache=True, nogil=True)
 def fill_nearest(
     rows: FloatArray, origin: FloatArray, columns: FloatArray, half_squares: FloatArray, out: IntArray
@@ -182,6 +277,84 @@ def fill_nearest(
             if scores[c] > highest:
                 best, highest = c, scores[c]
         out[i] = best
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_scores(
+    row: FloatArray,
+    offsets: FloatArray,
+    means: FloatArray,
+    whiteners: FloatArray,
+    gaps: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """Fill `scores` with the log of each component's weighted density: finite, also for far rows."""
+    n_features, n_components = means.shape
+    whitened = np.empty(n_components)
+    scores[:] = 0.0
+    for i in range(n_features):
+        whitened[:] = 0.0
+        for c in range(n_components):
+            gaps[i, c] = min(max(row[i] - means[i, c], -FAR), FAR)
+        for j in range(i + 1):
+            for c in range(n_components):
+                whitened[c] += whiteners[i, j, c] * gaps[j, c]
+        for c in range(n_components):
+            value = min(max(whitened[c], -FAR), FAR)
+            scores[c] += value * value
+    for c in range(n_components):
+        scores[c] = offsets[c] - scores[c] / 2.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_likeliest(
+    rows: FloatArray, offsets: FloatArray, means: FloatArray, whiteners: FloatArray, out: IntArray
+) -> None:
+    gaps, scores = np.empty(means.shape), np.empty(means.shape[1])
+    for i in range(rows.shape[0]):
+        _fill_scores(rows[i], offsets, means, whiteners, gaps, scores)
+        best, highest = 0, scores[0]
+        for c in range(1, scores.shape[0]):
+            if scores[c] > highest:
+                best, highest = c, scores[c]
+        out[i] = best
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_responsibilities(
+    rows: FloatArray, offsets: FloatArray, means: FloatArray, whiteners: FloatArray, out: FloatArray
+) -> None:
+    gaps = np.empty(means.shape)
+    for i in range(rows.shape[0]):
+        shares = out[i]
+        _fill_scores(rows[i], offsets, means, whiteners, gaps, shares)
+        highest = shares[0]
+        for c in range(1, shares.shape[0]):
+            highest = max(highest, shares[c])
+        total = 0.0
+        for c in range(shares.shape[0]):
+            shares[c] = _exp(max(shares[c] - highest, FAINTEST))
+        for c in range(shares.shape[0]):
+            total += shares[c]
+        scale = (1.0 - 2.0**-32) / total
+        for c in range(shares.shape[0]):
+            shares[c] *= scale
+
+
+@numba.njit(cache=True, nogil=True)
+def _exp(exponent: float) -> float:
+    """Exponential on [-40, 0] to ten digits: the 64th power of a Taylor polynomial.
+
+    That of a library may round differently on another machine, or in another lane of a vector. Additions and
+    multiplications do not.
+    """
+    x = exponent / 64.0
+    value = 1.0
+    for n in range(12, 0, -1):
+        value = 1.0 + x * value / n
+    for _ in range(6):
+        value *= value
+    return value
 
 
 @numba.njit(cache=True, nogil=True)

@@ -164,3 +164,12 @@ def test_rows_in_no_group_weigh_nothing():
     sizes, _, displacements = sums.unpack(fold(sums, [[0.0, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 1.5]]))
     assert sizes.tolist() == [2]
     assert displacements == pytest.approx(np.array([[0.5, 3.0]]), abs=1e-7)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_an_origin_that_is_no_number_is_refused(value):
+    with pytest.raises(ParameterError, match="finite"):
+        one_group([0.0, value], 1.0)
+    if value > 0:
+        with pytest.raises(ParameterError, match="finite"):
+            one_group([0.0, 0.0], value)

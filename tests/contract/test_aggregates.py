@@ -18,7 +18,7 @@ from sfumato import aggregates, domain, partition
 from sfumato.aggregates import Cells, Coverage, Distances, GroupedSums, Marginals, Projected, RowCount, Swaps
 from sfumato.aggregates.sums import COUNT_WEIGHT
 from sfumato.domain import LATTICE_RADIUS, Grid
-from sfumato.partition import Tree, Voronoi
+from sfumato.partition import GaussianCells, Tree, Voronoi
 
 HUGE, TINY = 1e300, 5e-324
 TABLES = ["empty", "one", "all equal", "duplicates", "uniform", "borders", "extremes"]
@@ -67,6 +67,8 @@ def group_of(partition, row):
                 if score > best_score:
                     best, best_score = c, score
             return best
+        case GaussianCells():  # has its twin in tests/test_partition.py
+            return partition.index(row[None, :])[0]
         case Tree(columns=columns, thresholds=thresholds, children=children):
             node = 0
             while node >= 0:
@@ -108,6 +110,34 @@ def sums_by_hand(partition, origins, radii):
             counts = [2**27, 2**27 * beyond]
             sums[group] += np.array([*counts, *np.trunc(units * shrink)], dtype=np.int64)
         return sums
+
+    return twin
+
+
+def moments_of(row, origin, radius, shape):
+    """Count, clipped, sum and second moments of one row, before they are truncated."""
+    units = np.clip((row - origin) * (1 / (radius / 2**29)), -(2.0**400), 2.0**400)
+    norm = np.sqrt(sum(units**2))
+    beyond = norm > 2**29 - 1
+    units = units * ((2**29 - 1) / norm if beyond else 1.0)
+    products = (units / 2**29)[:, None] * units
+    upper, squares = np.triu_indices(len(row)), np.diagonal(products)
+    seconds = {"full": products[upper], "diag": squares, "spherical": [sum(squares)]}[shape]
+    return np.array([2.0**27, 2.0**27 * beyond, *units, *seconds])
+
+
+def moments_by_hand(partition, origins, radii, shape, soft):
+    def shares_of(row):
+        one_hot = np.eye(len(origins))[group_of(partition, row)]
+        return partition.responsibilities(row[None, :])[0] if soft else one_hot
+
+    def twin(rows):
+        n_entries = len(moments_of(origins[0], origins[0], 1.0, shape))
+        total = np.zeros((len(origins), n_entries), dtype=np.int64)
+        for row in rows:
+            for c, share in enumerate(shares_of(row)):
+                total[c] += np.trunc(share * moments_of(row, origins[c], radii[c], shape)).astype(np.int64)
+        return total
 
     return twin
 
@@ -169,6 +199,12 @@ TREE = (
     .split(np.array([1, 0]), np.array([1, 0]), np.array([0.25, -0.5]))
 )
 THRESHOLDS = [np.array([-1.0, -0.5, 0.0, 1.0]), np.array([-1.0, 0.0, 0.25, 1.0])]
+MIXTURE = GaussianCells.of(
+    np.array([0.3, 0.5, 0.2]),
+    CENTERS[:3],
+    np.array([[[1.0, 0.5], [0.5, 1.0]], [[0.5, 0.0], [0.0, 2.0]], [[1.0, -0.5], [-0.5, 0.75]]]),
+)
+LINE = GaussianCells.of(np.full(2, 0.5), np.array([[0.25], [0.75]]), np.array([[[1e-3]], [[4e-2]]]))
 EDGES = np.array([0.25, 0.75, 1.0, 64.0])
 BOXES = (
     np.array([[-1.0, -1.0], [-1.0, -1.0], [0.0, -2.0], [0.0, -2.0]]),
@@ -198,6 +234,12 @@ def sums(partition, origins, radii, axes, **loose):
     if len(axes) > 1:
         loose["spread"] = ORTHOGONAL
     return Example(GroupedSums(*arguments), sums_by_hand(*arguments), axes, loose, slack=1e-7)
+
+
+def moments(partition, origins, radii, shape, axes, soft=False, **loose):
+    kind = aggregates.SoftMoments if soft else aggregates.GroupedMoments
+    arguments = partition, np.array(origins), np.array(radii), shape
+    return Example(kind(*arguments), moments_by_hand(*arguments, soft), axes, loose, slack=1e-7)
 
 
 def marginals(partition, low, high, n_bins, axes):
@@ -230,6 +272,7 @@ EXAMPLES = {
     ],
     "Cells": [
         *(cells(grid, grid.edges()) for grid in GRIDS),
+        cells(MIXTURE, MIDDLES),
         cells(TREE, THRESHOLDS),
         cells(VORONOI, MIDDLES, coordinates=UNUSED),
     ],
@@ -237,6 +280,14 @@ EXAMPLES = {
     "Distances": [
         distances(TREE, THRESHOLDS),
         distances(VORONOI, [np.concatenate([m, m[0] + EDGES]) for m in MIDDLES]),
+    ],
+    "GroupedMoments": [
+        moments(TREE, CENTERS, [1e-140, 1e140, 3.0, 1 / 3], "full", THRESHOLDS),
+        moments(VORONOI, CENTERS, [0.5, 2.0, 1e-3, 1.0], "diag", MIDDLES, coordinates=UNUSED),
+        moments(MIXTURE, CENTERS[:3] - 0.01, [0.1, 0.2, 1e-3], "full", MIDDLES),
+        moments(TREE, CENTERS, [0.5, 2.0, 1e-3, 1.0], "spherical", THRESHOLDS),
+        moments(HALVES, [[0.1], [1e6]], [0.1, 5.0], "full", [np.arange(4) / 3]),
+        moments(BLOCKS, np.zeros((2, 3)), [0.7, 0.3], "full", CORNERS),
     ],
     "GroupedSums": [
         sums(TREE, CENTERS, [1e-140, 1e140, 3.0, 1 / 3], THRESHOLDS),
@@ -250,6 +301,11 @@ EXAMPLES = {
         marginals(HALVES, [[0.0], [0.5]], [[0.5], [1.0]], 2, [np.arange(5) / 4]),
     ],
     "Projected": [projected(cells(TREE, THRESHOLDS), MIX, CORNERS)],
+    "SoftMoments": [
+        moments(MIXTURE, CENTERS[:3], [0.01, 0.2, 0.03], "full", MIDDLES, soft=True),
+        moments(MIXTURE, CENTERS[:3], [0.1, 0.2, 1e-3], "diag", MIDDLES, soft=True),
+        moments(LINE, LINE.means, [0.1, 0.01], "spherical", [np.arange(4) / 3], soft=True),
+    ],
     "SparseCells": [sparse_cells(grid) for grid in (*GRIDS, Grid((-1.0, -1.0), (1.0, 1.0), (9, 9)))],
     "Swaps": [
         swaps(CENTERS[:3], np.array([[2.0, 2.0], [2.5, 2.0]]), 1.0, l1=ELSEWHERE, l2_squared=ELSEWHERE),

@@ -10,6 +10,7 @@ from sfumato.aggregates.cells import Cells
 from sfumato.aggregates.counts import RowCount
 from sfumato.aggregates.coverage import Coverage
 from sfumato.aggregates.distances import Distances
+from sfumato.aggregates.moments import GroupedMoments, SoftMoments
 from sfumato.aggregates.projected import Projected
 from sfumato.aggregates.sparse import SparseCells
 from sfumato.aggregates.splits import Marginals, SplitRule
@@ -21,11 +22,13 @@ __all__ = [
     "Cells",
     "Coverage",
     "Distances",
+    "GroupedMoments",
     "GroupedSums",
     "Marginals",
     "Projected",
     "RowCount",
     "Sensitivity",
+    "SoftMoments",
     "SparseCells",
     "SplitRule",
     "Swaps",

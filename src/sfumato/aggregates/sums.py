@@ -51,6 +51,9 @@ class GroupedSums:
         check_shape("radii", self.radii, self.partition.n_cells)
         if not (self.radii >= SMALLEST_RADIUS).all():
             raise ParameterError(f"`radii` must be at least {SMALLEST_RADIUS:g}, got {self.radii.min():g}")
+        # A cast of NaN to an integer is anything at all, and beyond the sensitivity.
+        if not (np.isfinite(self.origins).all() and np.isfinite(self.radii).all()):
+            raise ParameterError("`origins` and `radii` must be finite, got NaN or infinity somewhere")
 
     @staticmethod
     def sensitivity_in(n_features: int) -> Sensitivity:
