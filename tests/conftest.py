@@ -20,9 +20,15 @@ def all_estimators():
     ]
 
 
+# Of quick tests: few clusters, few cells, and tables so small that a guarantee may well be weak.
+QUICK = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25, "radius": 0.5, "min_samples": 20}
+WEAK = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+
+
 def pytest_generate_tests(metafunc):
     if "estimator_class" in metafunc.fixturenames:
-        metafunc.parametrize("estimator_class", all_estimators(), ids=lambda cls: cls.__name__)
+        classes = [pytest.param(cls, marks=WEAK, id=cls.__name__) for cls in all_estimators()]
+        metafunc.parametrize("estimator_class", classes)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -45,9 +51,8 @@ def make(estimator_class):
     """Make an estimator of the class under test, quick and with public bounds unless told otherwise."""
 
     def build(**parameters):
-        quick = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25}
         known = inspect.signature(estimator_class).parameters
-        return estimator_class(**{**{k: v for k, v in quick.items() if k in known}, **parameters})
+        return estimator_class(**{**{k: v for k, v in QUICK.items() if k in known}, **parameters})
 
     return build
 

@@ -1,5 +1,6 @@
 """Bad input to every estimator: a clear error that shows parameters and never data, and nothing charged."""
 
+import inspect
 import os
 import sqlite3
 from contextlib import closing
@@ -66,7 +67,9 @@ BAD_PARAMETERS = [
 
 
 @pytest.mark.parametrize(("parameters", "word"), BAD_PARAMETERS, ids=lambda value: str(value)[:40])
-def test_bad_parameters(make, ledger, parameters, word):
+def test_bad_parameters(estimator_class, make, ledger, parameters, word):
+    if not has(estimator_class, parameters):
+        pytest.skip("has no such parameter")
     model = make(ledger=ledger, **parameters)
     with pytest.raises(ParameterError) as error:
         model.fit(np.full((5, 2), SECRET))
@@ -74,6 +77,10 @@ def test_bad_parameters(make, ledger, parameters, word):
     assert_harmless(error)
     assert not ledger.spent()
     assert ledger.history() == []
+
+
+def has(estimator_class, parameters):
+    return parameters.keys() <= inspect.signature(estimator_class).parameters.keys()
 
 
 def frame(column):
@@ -185,7 +192,7 @@ def test_all_tables_of_equal_numbers_give_the_same_release(make, rows, tmp_path,
     table = GOOD_TABLES[name](rows, tmp_path)
     plain = np.asarray(table, dtype=np.float64)
     fitted, reference = make(random_state=0).fit(table), make(random_state=0).fit(plain)
-    assert (fitted.cluster_centers_ == reference.cluster_centers_).all()
+    assert fitted.release_.to_dict()["model"] == reference.release_.to_dict()["model"]
     assert (fitted.labels_ == reference.labels_).all()
     assert (fitted.predict(table) == reference.labels_).all()
     assert (fitted.release_.predict(plain) == reference.labels_).all()
@@ -281,9 +288,11 @@ def test_a_closed_ledger(make, rows, ledger):
     assert ledger.history() == []
 
 
-def test_the_ledger_is_asked_after_everything_else_was_checked(make, ledger):
+def test_the_ledger_is_asked_after_everything_else_was_checked(estimator_class, make, ledger):
     """Nothing that can be refused without reading rows is refused after the charge."""
     for parameters, _ in BAD_PARAMETERS:
+        if not has(estimator_class, parameters):
+            continue
         with pytest.raises(ParameterError):
             make(**parameters, ledger=ledger).fit(np.zeros((3, 2)))
     assert ledger.history() == []

@@ -18,12 +18,16 @@ from sfumato.cluster import PrivateClusterer, base
 from sfumato.curator import Curator
 from sfumato.errors import DataError, ParameterError
 from sfumato.mechanisms import Entropy
+from sfumato.models import CentreModel
 
 SECRET = 0.12345678901234567  # a value that no computation on a coarse grid can produce by chance
 SEED = 918273645
 EXPECTED_FAILURES = {
     "check_estimators_empty_data_messages": "no rows are a neighbour of one row, and must work",
 }
+OF_TEN_COLUMNS = dict.fromkeys(
+    ["check_dtype_object", "check_fit2d_1sample"], "cells of a given width are too many in ten columns"
+)
 KINDS = [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.5}]
 
 
@@ -36,13 +40,20 @@ def estimators():
 def with_public_bounds(cls):
     known = inspect.signature(cls).parameters
     wanted = {"n_clusters": 3, "bounds": (-3, 3), "epsilon": 10, "max_cells": 1024}
+    wanted |= {"radius": 0.5, "cell": 0.5}
     return cls(**{name: value for name, value in wanted.items() if name in known})
 
 
+def expected_failures(estimator):
+    by_width = hasattr(estimator, "radius") or hasattr(estimator, "cell")
+    return EXPECTED_FAILURES | (OF_TEN_COLUMNS if by_width else {})
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 @pytest.mark.usefixtures("quick")
 @parametrize_with_checks(
     [with_public_bounds(cls) for cls in estimators()],
-    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    expected_failed_checks=expected_failures,
     xfail_strict=True,
 )
 def test_scikit_learn(estimator, check):
@@ -131,7 +142,8 @@ class TestFitted:
         assert_free_of_rows(text.encode(), table)
         content = json.loads(text)
         assert str(SEED) not in text
-        assert "label" not in text
+        of_cells = not isinstance(model.release_.model, CentreModel)
+        assert of_cells or "label" not in text
         assert "random_state" not in text
         assert "ledger" not in text
         assert content["privacy"]["seeded"] is True
@@ -183,6 +195,13 @@ def longest_list(content):
     return 0
 
 
+def with_centres(model):
+    """The model, if its clusters have centres: for tests that are about these."""
+    if not isinstance(model.release_.model, CentreModel):
+        pytest.skip("has no centres")
+    return model
+
+
 def encoded_model(model):
     return json.dumps(model.release_.to_dict()["model"])
 
@@ -194,21 +213,21 @@ class TestTables:
     def test_no_row_and_one_row(self, make, kind, n):
         model = make(**kind).fit(np.full((n, 2), 0.5))
         assert model.labels_.shape == (n,)
-        assert np.isfinite(model.cluster_centers_).all()
         assert model.predict(np.empty((0, 2))).shape == (0,)
 
     def test_all_rows_equal(self, make):
         model = make(epsilon=5).fit(np.full((500, 2), 0.25))
-        assert np.isfinite(model.cluster_centers_).all()
+        assert model.labels_.min() >= 0
         assert len(set(model.labels_)) == 1
 
     def test_without_a_seed_two_fits_differ(self, make, rows):
         assert encoded_model(make().fit(rows)) != encoded_model(make().fit(rows))
         assert "seeded" not in str(make().fit(rows).privacy_)
 
-    def test_centres_and_sizes(self, make, rows):
+    @pytest.mark.parametrize("n", [0, 1, 300])
+    def test_centres_and_sizes(self, make, rows, n):
         for kind in KINDS:
-            model = make(**kind).fit(rows)
+            model = with_centres(make(**kind).fit(rows[:n]))
             assert model.cluster_centers_.shape == (model.n_clusters_, 2)
             assert model.cluster_sizes_.shape == (model.n_clusters_,)
             assert (np.abs(model.cluster_centers_) <= 1).all()
@@ -217,14 +236,16 @@ class TestTables:
 
     def test_outliers_are_clipped(self, make, rows):
         far = np.concatenate([rows, [[1e300, -1e300], [np.finfo(float).max, 5e-324]]])
-        assert (np.abs(make(random_state=0).fit(far).cluster_centers_) <= 1).all()
+        model = make(random_state=0).fit(far)
+        clipped = make(random_state=0).fit(np.clip(far, -1, 1))
+        assert encoded_model(model) == encoded_model(clipped)
 
     def test_fit_again_forgets(self, make, rows):
         model = make(random_state=0).fit(rows)
         model.fit(rows[:, :1])
         assert model.n_features_in_ == 1
         assert model.labels_.shape == (len(rows),)
-        assert model.cluster_centers_.shape[1] == 1
+        assert model.release_.model.n_features == 1
 
     def test_a_failed_first_fit_is_not_fitted(self, make, rows):
         model = make(epsilon=-1)

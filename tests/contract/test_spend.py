@@ -16,6 +16,8 @@ from scipy.stats import norm
 
 from sfumato.aggregates import Sensitivity
 from sfumato.budget import Record
+from sfumato.cluster import dbscan, density
+from sfumato.density.levels import Levels
 from sfumato.synopsis import GridSynopsis
 
 PURE = ["0.01", "0.1", "1", "10"]
@@ -23,6 +25,7 @@ RHO = ["0.001", "0.03", "1"]
 APPROXIMATE = [("0.01", "1e-9"), ("0.01", "1e-4"), ("0.1", "1e-6"), ("0.1", "1e-2")]
 APPROXIMATE += [("1", "1e-9"), ("1", "1e-5"), ("1", "1e-2"), ("10", "1e-9"), ("10", "1e-2")]
 WORLDS = [(d, k) for d in (1, 2, 10, 100) for k in (1, 2, 64)]
+WORLDS_OF_CELLS = [(d, None) for d in (1, 2, 3, 6)]  # of methods whose cells have a given width
 PRECISION = 1e-13  # of the Fourier transform
 
 
@@ -130,24 +133,39 @@ def no_post_processing(monkeypatch):
         return np.resize(self.grid.centers(), (n_clusters, len(self.grid.shape))), np.ones(n_clusters)
 
     monkeypatch.setattr(GridSynopsis, "cluster", first_cells)
+    monkeypatch.setattr(Levels, "least_height", 0.0)
 
 
-@pytest.fixture(params=[False, True], ids=["private-n", "public-n"])
-def fits(request, estimator_class):
+# Two ways of asking: a number of rows that is private or public, a grid that is found or given, all cells of
+# a grid or those that stand out.
+VARIANTS = {
+    "n_public": [{}, {"n_public": 60}],
+    "cell": [{}, {"cell": 1.0}],
+    "radius": [{}, {"max_memory": 1.0}],
+}
+
+
+@pytest.fixture(params=[0, 1])
+def fits(request, estimator_class, monkeypatch):
     """Fit the estimator in all worlds; yield what was promised of each."""
     known = inspect.signature(estimator_class).parameters
-    if request.param and "n_public" not in known:
-        pytest.skip("has no n_public")
+    variants = next((pair for name, pair in VARIANTS.items() if name in known), [{}])
+    if request.param >= len(variants):
+        pytest.skip("asks in one way only")
+    monkeypatch.setattr(dbscan, "block_bytes", lambda _: -dbscan.N_FALSE * dbscan.BYTES_PER_LISTED)
+    monkeypatch.setattr(density, "N_FALSE", 10)
 
     def run(**budget):
-        for d, k in WORLDS:
+        shared = {"max_cells": 1000, "bounds": (-1, 1), "radius": 2.0, "min_samples": 10**6} | budget
+        by_width = "cell" in known or "radius" in known
+        for d, k in WORLDS_OF_CELLS if by_width else WORLDS:
             if "max_cells" in known and 2**d > 1000:
                 continue  # a grid is for few columns
-            parameters = {"n_clusters": k, "max_cells": 1000, "bounds": (-1, 1), **budget}
-            if request.param:
-                parameters["n_public"] = 60
+            parameters = shared | {"n_clusters": k} | variants[request.param]
             model = estimator_class(**{name: value for name, value in parameters.items() if name in known})
-            yield model.fit(np.random.default_rng(d).uniform(-1, 1, size=(60, d)))
+            model.fit(np.random.default_rng(d).uniform(-1, 1, size=(60, d)))
+            assert "max_memory" not in variants[request.param] or not model.histogram_.is_dense
+            yield model
 
     return run
 
@@ -211,9 +229,8 @@ def overspent(records, factor):
     "budget",
     [{"epsilon": "1"}, {"epsilon": "1", "delta": "1e-5"}, {"rho": "1"}, {"epsilon": "0.1", "delta": "1e-2"}],
 )
-def test_a_wrong_scale_would_be_seen(estimator_class, budget, factor):
-    rows = np.zeros((10, 2))
-    steps = estimator_class(bounds=(-1, 1), **budget).fit(rows).privacy_.steps
+def test_a_wrong_scale_would_be_seen(make, budget, factor):
+    steps = make(**budget).fit(np.zeros((10, 2))).privacy_.steps
     check_spend(steps, **budget)
     with pytest.raises(AssertionError):
         check_spend(overspent(steps, factor), **budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -169,10 +170,23 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
     def _publish(self, model: Model, domain: Domain, privacy: PrivacyStatement) -> None:
         for name, value in model.attributes().items():
             setattr(self, f"{name}_", value)
-        parameters = {k: encode(v) for k, v in self.get_params(deep=False).items() if k not in _UNPUBLISHED}
+        parameters = {
+            name: repr(value) if isinstance(value, PrivateClusterer) else encode(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in _UNPUBLISHED
+        }
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
         self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy)
+
+    def _again(self, model: Model, **parameters: Any) -> Self:
+        """A fitted copy with another model of the same released values. Spends nothing."""
+        other = copy.copy(self)
+        other.set_params(**parameters)
+        other._publish(model, self.release_.domain, self.privacy_)
+        if "_rows" in vars(self):
+            other._rows = self._rows
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling and copying: without the training rows."""

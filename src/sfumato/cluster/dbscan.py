@@ -17,6 +17,7 @@ from sfumato.density.geometry import (
     MOST_CELLS,
     Metric,
     column_units,
+    least_width,
     log_cells,
     rounded_up,
     square_grid,
@@ -156,7 +157,7 @@ class DPDBSCAN(DensityClusterer):
         check_is_fitted(self, "release_")
         check_whole("min_samples", min_samples)
         model: DBSCANModel = self.release_.model.at(int(min_samples))  # type: ignore[attr-defined]
-        _warn_if_weak(model.guarantee)
+        _warn_if_weak(model.guarantee, stacklevel=3)
         return self._again(model, min_samples=min_samples)
 
     def _plan(self, domain: Domain) -> Plan:
@@ -176,14 +177,14 @@ class DPDBSCAN(DensityClusterer):
             valleys=self.valleys,
             metric=self.metric,
         )
-        _warn_if_weak(model.guarantee)
+        _warn_if_weak(model.guarantee, stacklevel=4)
         return model
 
     def _check_parameters(self) -> None:
-        check_positive("radius", self.radius)
+        check_positive("radius", self.radius, least=1e-300)
         check_whole("min_samples", self.min_samples)
-        check_positive("eta", self.eta, most=LARGEST_ETA)
-        check_positive("beta", self.beta, most=0.99)
+        check_positive("eta", self.eta, least=0.01, most=LARGEST_ETA)
+        check_positive("beta", self.beta, least=1e-9, most=0.99)
         check_flag("valleys", self.valleys)
         check_positive("max_memory", self.max_memory)
 
@@ -198,29 +199,30 @@ class DPDBSCAN(DensityClusterer):
         d = domain.n_features
         stencils = stencils_of(d, float(self.radius), float(self.eta))
         width = cell_width(float(self.radius), float(self.eta), d)
-        excess = log_cells(widths_of(domain, units), width / stencils.parts) - math.log(MOST_CELLS / 2)
-        if excess > 0:
+        sides, most = widths_of(domain, units), MOST_CELLS / 2**d
+        if log_cells(sides, width / stencils.parts) > math.log(most):
+            least = float(self.radius) / width * stencils.parts * least_width(sides, most)
             raise ParameterError(
                 f"`radius`={self.radius!r} cuts the domain into more than 2^62 cells: give at least "
-                f"{rounded_up(float(self.radius) * math.exp(excess / d)):.3g}, or fewer columns"
+                f"{rounded_up(least):.3g}, or fewer columns"
             )
         grid = square_grid(domain, units, width)
-        if not is_dense(grid, self.max_memory):
-            predicted = block_bytes(stencils) + BYTES_PER_LISTED * N_FALSE
-            if predicted > self.max_memory:
-                raise ParameterError(
-                    f"`radius`={self.radius!r} in {d} column(s) needs about {predicted / 1e9:.3g} GB: use "
-                    f"fewer columns or a larger radius, or raise `max_memory` from {self.max_memory:g} bytes"
-                )
+        listed = 0 if is_dense(grid, self.max_memory) else BYTES_PER_LISTED * N_FALSE
+        predicted = block_bytes(stencils) + listed
+        if predicted > self.max_memory:
+            raise ParameterError(
+                f"`radius`={self.radius!r} in {d} column(s) needs about {predicted / 1e9:.3g} GB: use fewer "
+                f"columns or a larger `radius` or `eta`, or raise `max_memory` from {self.max_memory:g} bytes"
+            )
         return grid
 
 
-def _warn_if_weak(guarantee: Guarantee) -> None:
+def _warn_if_weak(guarantee: Guarantee, stacklevel: int) -> None:
     if guarantee.min_samples < guarantee.tau:
         warnings.warn(
             f"`min_samples`={guarantee.min_samples} is below tau={guarantee.tau}: only clusters whose core "
             f"rows have at least {guarantee.min_samples + guarantee.tau} neighbours are sure to be found. "
             "Give a larger epsilon, radius or min_samples for a stronger statement",
             GuaranteeWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from abc import ABC
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +15,6 @@ from sfumato.curator import Curator
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.spans import Span, to_geojson
 from sfumato.domain import Grid
-from sfumato.models import Model
 from sfumato.release import write_whole
 
 BYTES_PER_CELL = 100  # of a dense histogram: one state per thread (up to eight), noise, sums
@@ -47,15 +45,6 @@ class DensityClusterer(PrivateClusterer, ABC):
         if path is not None:
             write_whole(Path(path), json.dumps(collection, allow_nan=False))
         return collection
-
-    def _again(self, model: Model, **parameters: Any) -> Self:
-        """A fitted copy with another model of the same released values. Spends nothing."""
-        other = copy.copy(self)
-        other.set_params(**parameters)
-        other._publish(model, self.release_.domain, self.privacy_)
-        if "_rows" in vars(self):
-            other._rows = self._rows
-        return other
 
 
 def is_dense(grid: Grid, max_memory: float) -> bool:

@@ -16,6 +16,7 @@ from sfumato.curator import Curator
 from sfumato.density.geometry import (
     Metric,
     column_units,
+    least_width,
     log_cells,
     rounded_up,
     square_grid,
@@ -48,8 +49,9 @@ class DensityTree(DensityClusterer):
         rows fall on a cell at epsilon 1, and a twentieth of the budget buys the number of rows.
     prominence : float
         How many standard deviations of the noise the bulk of a cluster stands above the saddle to the next,
-        to be one of its own. Less is enough where a quarter of its height is less, down to 1.6. An even
-        cloud is practically never split; thin curved shapes sometimes are: give more for these.
+        to be one of its own, where much is known; a peak that itself stands out little needs less, down to
+        two thirds of it. An even cloud is practically never split; thin curved shapes sometimes are: give
+        more for these.
     metric : {"euclidean", "geo"}
         "geo": the two columns are longitude and latitude in degrees, distances are metres.
     max_memory : float
@@ -148,7 +150,8 @@ class DensityTree(DensityClusterer):
         n_clusters : int, optional
             The most prominent peaks are clusters; fewer if there are fewer peaks.
         level : float, optional
-            Clusters are the connected places where the smoothed density is at least so many rows per cell.
+            Clusters are the connected places where the smoothed density is at least so many rows per cell;
+            levels that noise alone reaches often (two standard deviations) count as that level.
 
         Returns
         -------
@@ -208,16 +211,15 @@ class DensityTree(DensityClusterer):
             )
         if self.cell is None:
             return
-        check_positive("cell", self.cell)
+        check_positive("cell", self.cell, least=1e-300)
         widths = widths_of(domain, units)
         if self.cell > widths.max():
             raise ParameterError(
                 f"`cell` must be at most the width of the domain, {widths.max():.6g}, got {self.cell!r}"
             )
-        excess = log_cells(widths, float(self.cell)) - math.log(most / 2**domain.n_features)
-        if excess > 0:
+        if log_cells(widths, float(self.cell)) > math.log(most / 2**domain.n_features):
             raise ParameterError(
                 f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: give at "
-                f"least {rounded_up(float(self.cell) * math.exp(excess / domain.n_features)):.3g}, or raise "
+                f"least {rounded_up(least_width(widths, most / 2**domain.n_features)):.3g}, or raise "
                 f"`max_memory` from {self.max_memory:g} bytes"
             )

@@ -56,10 +56,23 @@ def log_cells(sides: FloatArray, width: float) -> float:
     return math.fsum(max(0.0, math.log(side) - math.log(width)) for side in sides)
 
 
+def least_width(sides: FloatArray, most_cells: float) -> float:
+    """Least width of square cells of which so many cover a box."""
+    high = math.log(float(sides.max()))  # at which one cell covers all
+    low = high - math.log(most_cells)
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        if math.fsum(max(0.0, math.log(side) - middle) for side in sides) > math.log(most_cells):
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
+
+
 def rounded_up(number: float) -> float:
     """A number with three digits that is not smaller, to name in a message."""
     unit = 10.0 ** (math.floor(math.log10(number)) - 2)
-    return math.ceil(number / unit) * unit
+    return math.ceil(number / unit * (1 - 1e-12)) * unit
 
 
 def square_grid(domain: Domain, units: FloatArray, width: float) -> Grid:

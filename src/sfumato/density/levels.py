@@ -29,11 +29,12 @@ from sfumato.density.tails import noise_law
 from sfumato.domain import FloatArray, IntArray
 
 CONFIDENCE = 0.95
+_NOTHING = 1e-9  # rows per cell: what rounding leaves of none
 FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
 
 # Where little is known, a valley that takes a quarter of the height between bulk and nothing is enough, as
-# long as it is deeper than those of an even cloud.
-_VALLEY_SHARE, _CLOUD_PROMINENCE = 0.25, 1.6
+# long as it is deeper than those of an even cloud. For the usual prominence; others scale all of it.
+_VALLEY_SHARE, _CLOUD_PROMINENCE, USUAL_PROMINENCE = 0.25, 1.6, 2.5
 
 _FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty domain, at most
 
@@ -169,7 +170,7 @@ class Levels:
         smooth = gaussian_filter(
             histogram.counts.reshape(grid.shape).astype(np.float64), 1.0, mode="constant"
         )
-        self.cells = np.flatnonzero(smooth.ravel() >= FLOOR * self.noise).astype(np.int64)
+        self.cells = np.flatnonzero(smooth.ravel() > max(FLOOR * self.noise, _NOTHING)).astype(np.int64)
         self.density: FloatArray = smooth.ravel()[self.cells]
         self.tree: MergeTree = merge_tree(
             self.cells, self.density, grid.shape, adjacent_offsets(len(grid.shape))
@@ -213,17 +214,14 @@ class Levels:
         log_chance = math.log(_FALSE_CHANCE / self._histogram.grid.n_cells)
         if self._histogram.mechanism == "discrete Gaussian":
             return self.noise * math.sqrt(-2 * log_chance)
-        weights = self._kernel
-        for _ in range(self._n_features - 1):
-            weights = np.multiply.outer(weights, self._kernel).ravel()
+        weights, times = np.ones(1), np.ones(1)
+        for _ in range(self._n_features):  # distinct weights of the product of kernels, and how often each
+            products = np.multiply.outer(weights, self._kernel).round(12).ravel()
+            weights, place = np.unique(products, return_inverse=True)
+            times = np.bincount(place, np.repeat(times, len(self._kernel))).astype(np.float64)
         values, law = noise_law(self._histogram)
-        rates = np.linspace(0, 0.98, 200)[1:] / self._histogram.scale / weights.max()
-        distinct, times = np.unique(weights.round(12), return_counts=True)
-        logs = [
-            sum(n * math.log(float(law @ np.exp(rate * weight * values)))
-                for weight, n in zip(distinct, times, strict=True))
-            for rate in rates
-        ]  # fmt: skip
+        rates = np.linspace(0, min(0.98 / self._histogram.scale, 50.0), 100)[1:] / weights.max()
+        logs = [times @ np.log(np.exp(np.multiply.outer(rate * weights, values)) @ law) for rate in rates]
         return float(np.min((np.array(logs) - log_chance) / rates))
 
     @cached_property
@@ -236,7 +234,8 @@ class Levels:
         """Peaks that are clusters: those of enough prominence, or so many of the most prominent."""
         if n_clusters is None:
             heights = self._stable(self.tree.bulks) - self._stable(np.zeros(1))
-            least = np.minimum(np.maximum(_VALLEY_SHARE * heights, _CLOUD_PROMINENCE), prominence)
+            usual = np.clip(_VALLEY_SHARE * heights, _CLOUD_PROMINENCE, USUAL_PROMINENCE)
+            least = usual * (prominence / USUAL_PROMINENCE)
             alone = self.tree.parents < 0
             return np.where(alone, self.tree.heights >= self.least_height, self.prominences >= least)
         order = np.argsort(-self.prominences, kind="stable")

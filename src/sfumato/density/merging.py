@@ -29,7 +29,7 @@ class MergeTree:
     saddles : float array of shape (n_peaks,)
         Score at which the peak meets a higher one; minus infinity if it never does.
     parents : int array of shape (n_peaks,)
-        The higher peak that it meets, -1 if none.
+        The peak whose cells it meets there, among those joined to a higher peak; -1 if none.
     peaks : int array of shape (n_cells,)
         Peak of each cell, in the order in which the cells were given.
     bulks : float array of shape (n_peaks,)
@@ -50,14 +50,14 @@ class MergeTree:
     def clusters(self, stands: np.ndarray) -> IntArray:
         """Number of the cluster of each cell if the peaks in `stands` stand for themselves.
 
-        Other peaks belong to the higher peak that they meet. Clusters are numbered from the highest peak
+        Other peaks belong to the cluster that they meet first. Clusters are numbered from the highest peak
         down; cells of a peak that neither stands nor meets another are -1.
         """
-        number = np.where(stands, np.cumsum(stands) - 1, -1)
-        for peak in np.flatnonzero(~stands):  # a parent is higher, so its own number is settled
-            if self.parents[peak] >= 0:
-                number[peak] = number[self.parents[peak]]
-        return number[self.peaks].astype(np.int64)
+        target = np.where(stands | (self.parents < 0), np.arange(self.n_peaks), self.parents)
+        while (target[target] != target).any():
+            target = target[target]
+        number = np.where(stands, np.cumsum(stands) - 1, -1)[target]
+        return np.asarray(number[self.peaks], dtype=np.int64)
 
 
 def merge_tree(
@@ -214,24 +214,26 @@ def _grow(
     for rank in range(n_flat, cells.size):
         _locate(cells[rank], shape, at)
         peak_of[rank] = rank
-        elder = -1
+        elder, touched = -1, -1
         for k in range(offsets.shape[0]):
             other = _neighbour(at, offsets[k], shape, table)
             if other < 0 or other >= rank:
                 continue
             root = _root(up, other)
             if elder < 0:
-                elder = root
-                peak_of[rank] = peak_of[other]
+                elder, touched = root, peak_of[other]
+                peak_of[rank] = touched
             elif root != elder:
                 younger = max(elder, root)
+                if root < elder:
+                    touched = peak_of[other]
                 elder = min(elder, root)
                 up[younger] = elder
                 bulks[younger] = min(squares[younger] / mass[younger], squares[elder] / mass[elder])
                 mass[elder] += mass[younger]
                 squares[elder] += squares[younger]
                 saddles[younger] = scores[rank]
-                parents[younger] = elder
+                parents[younger] = touched
         if elder >= 0:
             up[rank] = elder
             mass[elder] += mass[rank]

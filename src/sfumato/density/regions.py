@@ -127,6 +127,8 @@ def selection_bias(
     gain : float
         Variance of a count times its weight in the score of its own cell, and in the sum.
     """
+    if not spread:
+        return np.zeros(len(levels))
     near = scores < levels[labels] + spread
     return gain / spread * np.bincount(labels[near], minlength=len(levels)).astype(np.float64)
 
