@@ -5,10 +5,18 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from sfumato.density import merging
 from sfumato.density.merging import merge_tree
 from sfumato.density.stencils import adjacent_offsets, near_offsets
 
 SHAPES = [(60,), (9, 8), (4, 5, 4)]
+
+
+@pytest.fixture(autouse=True, params=["small grid", "hash table"])
+def lookup(request, monkeypatch):
+    """Every test with both ways to find a neighbour."""
+    if request.param == "hash table":
+        monkeypatch.setattr(merging, "_SMALL_GRID", 0)
 
 
 def components(cells, shape, offsets):

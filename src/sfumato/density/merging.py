@@ -8,14 +8,18 @@ over the peaks and needs no cell again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
 
 _FREE = -1
+_SMALL_GRID = 2**25  # cells: 128 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +89,17 @@ def merge_tree(
     scores = np.minimum(scores, flat_from)
     order = np.argsort(-scores, kind="stable")
     n = len(order)
+    ranked, ranked_scores = cells[order], scores[order]
+    n_flat = int(np.count_nonzero(scores >= flat_from))
+    sides, table = np.array(shape, dtype=np.int64), _table(ranked, math.prod(shape))
+    up = np.arange(n)
+    _join_plateau(ranked, n_flat, sides, offsets, table, up)
+    # Neighbours are looked up in the order of the grid, near which memory is at hand, and read by score.
+    near = np.empty((n - n_flat, len(offsets)), dtype=np.int32)
+    _find_neighbours(ranked, n_flat, np.argsort(ranked[n_flat:]), sides, offsets, table, near)
     peak_of, parents = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     saddles, bulks = np.full(n, -np.inf), np.zeros(n)
-    ranked, ranked_scores = cells[order], scores[order]
-    _grow(
-        ranked, ranked_scores, np.array(shape, dtype=np.int64), offsets,
-        int(np.count_nonzero(scores >= flat_from)), _table(ranked), peak_of, parents, saddles, bulks,
-    )  # fmt: skip
+    _grow(ranked_scores, n_flat, near, up, peak_of, parents, saddles, bulks)
     tops = np.flatnonzero(peak_of == np.arange(n))
     number = np.full(n + 1, -1, dtype=np.int64)
     number[tops] = np.arange(len(tops))
@@ -100,8 +108,12 @@ def merge_tree(
     return MergeTree(ranked_scores[tops], saddles[tops], number[parents[tops]], peaks, bulks[tops])
 
 
-def _table(cells: IntArray) -> IntArray:
-    """Hash table from flat index to rank, one pair per line."""
+def _table(cells: IntArray, n_cells: int) -> NDArray[Any]:
+    """From flat index to rank: one entry per cell of a small grid, or a hash table with a pair per line."""
+    if n_cells <= _SMALL_GRID:
+        direct = np.full((n_cells, 1), _FREE, dtype=np.int32)
+        direct[cells, 0] = np.arange(len(cells))
+        return direct
     capacity = 2 ** max(1, (2 * len(cells)).bit_length())
     table = np.full((capacity, 2), _FREE, dtype=np.int64)
     _enter(cells, table)
@@ -135,7 +147,7 @@ def _locate(cell: int, shape: IntArray, at: IntArray) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _neighbour(at: IntArray, offset: IntArray, shape: IntArray, table: IntArray) -> int:
+def _neighbour(at: IntArray, offset: IntArray, shape: IntArray, table: NDArray[Any]) -> int:
     """Rank of the cell at an offset, -1 if there is none."""
     key = 0
     for j in range(shape.size):
@@ -143,6 +155,8 @@ def _neighbour(at: IntArray, offset: IntArray, shape: IntArray, table: IntArray)
         if along < 0 or along >= shape[j]:
             return -1
         key = key * shape[j] + along
+    if table.shape[1] == 1:
+        return int(table[key, 0])
     capacity = table.shape[0]
     slot = _slot(key, capacity)
     while table[slot, 0] != key:
@@ -162,7 +176,7 @@ def _root(up: IntArray, cell: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _join_plateau(
-    cells: IntArray, n_flat: int, shape: IntArray, offsets: IntArray, table: IntArray, up: IntArray
+    cells: IntArray, n_flat: int, shape: IntArray, offsets: IntArray, table: NDArray[Any], up: IntArray
 ) -> None:
     """Join the first cells, which all have one score. Every pair is looked at once, from its lower side."""
     d = shape.size
@@ -187,36 +201,48 @@ def _join_plateau(
 
 
 @numba.njit(cache=True, nogil=True)
-def _grow(
+def _find_neighbours(
     cells: IntArray,
-    scores: FloatArray,
+    n_flat: int,
+    in_place: IntArray,
     shape: IntArray,
     offsets: IntArray,
+    table: NDArray[Any],
+    near: NDArray[np.int32],
+) -> None:
+    """Ranks of the neighbours of the cells below the plateau."""
+    at = np.empty(shape.size, dtype=np.int64)
+    for i in in_place:
+        _locate(cells[n_flat + i], shape, at)
+        for k in range(offsets.shape[0]):
+            near[i, k] = _neighbour(at, offsets[k], shape, table)
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(
+    scores: FloatArray,
     n_flat: int,
-    table: IntArray,
+    near: NDArray[np.int32],
+    up: IntArray,
     peak_of: IntArray,
     parents: IntArray,
     saddles: FloatArray,
     bulks: FloatArray,
 ) -> None:
     """Enter cells from rank 0 on. A component's root in `up` is its highest peak, the one of least rank."""
-    up = np.arange(cells.size)
     mass = scores.copy()
     squares = scores**2
-    _join_plateau(cells, n_flat, shape, offsets, table, up)
     for rank in range(n_flat):
         root = _root(up, rank)
         peak_of[rank] = root
         if root != rank:
             mass[root] += mass[rank]
             squares[root] += squares[rank]
-    at = np.empty(shape.size, dtype=np.int64)
-    for rank in range(n_flat, cells.size):
-        _locate(cells[rank], shape, at)
+    for rank in range(n_flat, scores.size):
         peak_of[rank] = rank
         elder, touched = -1, -1
-        for k in range(offsets.shape[0]):
-            other = _neighbour(at, offsets[k], shape, table)
+        for k in range(near.shape[1]):
+            other = near[rank - n_flat, k]
             if other < 0 or other >= rank:
                 continue
             root = _root(up, other)
@@ -238,6 +264,6 @@ def _grow(
             up[rank] = elder
             mass[elder] += mass[rank]
             squares[elder] += squares[rank]
-    for rank in range(cells.size):
+    for rank in range(scores.size):
         if up[rank] == rank:
             bulks[rank] = squares[rank] / mass[rank]
