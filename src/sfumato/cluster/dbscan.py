@@ -107,7 +107,7 @@ class DPDBSCAN(DensityClusterer):
     >>> from sfumato import DPDBSCAN
     >>> X, _ = make_moons(10_000, noise=0.05, random_state=0)
     >>> bounds = ([-1.5, -1], [2.5, 1.5])
-    >>> model = DPDBSCAN(radius=0.1, min_samples=60, epsilon=1.0, bounds=bounds, random_state=0).fit(X)
+    >>> model = DPDBSCAN(radius=0.12, min_samples=120, epsilon=1.0, bounds=bounds, random_state=0).fit(X)
     >>> model.n_clusters_
     2
     """
