@@ -22,14 +22,13 @@ from sfumato.density.geometry import Metric
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.merging import merge_tree
 from sfumato.density.neighbourhoods import large_sums
-from sfumato.density.regions import Regions, measured_regions, noise_of_sum, selection_bias
+from sfumato.density.regions import CONFIDENCE, Regions, measured_regions, noise_of_sum, selection_bias
 from sfumato.density.spans import Span
 from sfumato.density.stencils import Stencils, near_offsets
 from sfumato.density.tails import allowances
 from sfumato.domain import FloatArray, IntArray
 
 LARGEST_ETA = 4.0
-CONFIDENCE = 0.95
 FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
 
 # A valley parts two places if it is deep and its floor is low: so little above the level of reporting, or

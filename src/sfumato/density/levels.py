@@ -22,13 +22,12 @@ from scipy.stats import chi2
 from sfumato.density.geometry import Metric
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.merging import MergeTree, merge_tree
-from sfumato.density.regions import Regions, measured_regions, selection_bias
+from sfumato.density.regions import CONFIDENCE, Regions, measured_regions, selection_bias
 from sfumato.density.spans import Span
 from sfumato.density.stencils import adjacent_offsets
 from sfumato.density.tails import noise_law
 from sfumato.domain import FloatArray, IntArray
 
-CONFIDENCE = 0.95
 _NOTHING = 1e-9  # rows per cell: what rounding leaves of none
 FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
 
@@ -42,12 +41,10 @@ _FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty
 # half, where a blurred edge is in its true place, if its edges are sharp and rows lie around it.
 _TAIL_SHARE = 0.1
 _EDGE_SHARE = 0.52
-_OUTSIDE_SHARE = 0.3  # what lies below this share of the typical density is outside ...
-_OUTSIDE_ROWS = (
-    0.04  # ... and edges matter in full if it holds so many of the rows, tails of clusters included,
-)
-_AWAY_SHARE = 0.2  # ... and if what is two cells away from all places above this share is so dense that
-_AWAY_ROWS = 0.01  # ... on the whole domain it would be so many of the rows
+# Rows lie around it if places below a share of the typical density hold enough of the rows, tails of clusters
+# included; and if what is two cells away from all places above a share, spread over the domain, would, too.
+_OUTSIDE_SHARE, _OUTSIDE_ROWS = 0.3, 0.04
+_AWAY_SHARE, _AWAY_ROWS = 0.2, 0.01
 
 
 @dataclass(frozen=True, eq=False)

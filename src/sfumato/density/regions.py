@@ -13,6 +13,7 @@ from sfumato.density.spans import Span
 from sfumato.density.tails import allowances
 from sfumato.domain import FloatArray, Grid, IntArray
 
+CONFIDENCE = 0.95  # of the intervals of all methods
 _FEW_CELLS = 32  # up to here the law of a sum is computed, beyond it is normal to all digits that are shown
 
 
