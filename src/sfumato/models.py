@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from sfumato.density.levels import DensityModel
 from sfumato.density.regions import Regions
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Unit
 from sfumato.errors import ReleaseError
+from sfumato.morse import Mixture, MorseTree, merge_tree
 from sfumato.synopsis import GridSynopsis
 
 
@@ -71,9 +73,108 @@ class CentreModel:
         return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers), dtype=np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class MixtureModel:
+    """A Gaussian mixture; a row belongs to the component that most probably made it.
+
+    Parameters
+    ----------
+    weights : float array of shape (k,)
+    means : float array of shape (k, d)
+    covariances : float array of shape (k, d, d)
+    sizes : float array of shape (k,)
+        Estimated number of rows of each component.
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+    sizes: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.means.shape[1])
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The mixture, for densities and for merging."""
+        return Mixture(self.weights, self.means, self.covariances)
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        return {
+            "weights": self.weights,
+            "means": self.means,
+            "covariances": self.covariances,
+            "cluster_centers": self.means,
+            "cluster_sizes": self.sizes,
+            "n_clusters": len(self.means),
+        }
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Most probable component of each row."""
+        return self.mixture.predict(rows) if len(rows) else np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class MorseModel:
+    """Components of a mixture joined through its saddles; a row belongs to the cluster of its basin.
+
+    Parameters
+    ----------
+    base : MixtureModel
+    n_clusters : int
+    """
+
+    base: MixtureModel
+    n_clusters: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.base.n_features
+
+    @cached_property
+    def tree(self) -> MorseTree:
+        """Peaks, saddles and the order in which they join."""
+        return merge_tree(self.base.mixture)
+
+    def cut(self, n_clusters: int | None = None) -> MorseModel:
+        """The same mixture in another number of clusters: post-processing, spends nothing."""
+        return merged_model(self.base, n_clusters)
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        clusters = self.tree.cut(self.n_clusters)
+        n_clusters = int(clusters.max()) + 1
+        return {
+            "mixture": self.base.mixture,
+            "merge_tree": self.tree.linkage,
+            "saddles": self.tree.saddles,
+            "component_labels": clusters,
+            "cluster_sizes": np.bincount(clusters, self.base.sizes, n_clusters),
+            "n_clusters": n_clusters,
+        }
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Cluster of each row."""
+        return self.tree.predict(rows, self.n_clusters) if len(rows) else np.empty(0, dtype=np.int64)
+
+
+def merged_model(base: MixtureModel, n_clusters: int | None) -> MorseModel:
+    """Clusters of a mixture: so many, or as many as the largest gap between persistences says."""
+    tree = merge_tree(base.mixture)
+    model = MorseModel(base, tree.n_clusters if n_clusters is None else n_clusters)
+    vars(model)["tree"] = tree  # what the cached property would compute again
+    return model
+
+
 PUBLISHABLE: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
+        MixtureModel,
+        MorseModel,
         CentreModel,
         DBSCANModel,
         DensityModel,

@@ -170,7 +170,11 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
     def _publish(self, model: Model, domain: Domain, privacy: PrivacyStatement) -> None:
         for name, value in model.attributes().items():
             setattr(self, f"{name}_", value)
-        parameters = {k: encode(v) for k, v in self.get_params(deep=False).items() if k not in _UNPUBLISHED}
+        parameters = {
+            name: repr(value) if isinstance(value, PrivateClusterer) else encode(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in _UNPUBLISHED
+        }
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
         self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy)

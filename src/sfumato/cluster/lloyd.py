@@ -12,10 +12,11 @@ import numpy as np
 from sfumato.budget import Budget, Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import check_flag, check_whole
+from sfumato.cluster.mixtures import given_covariances, with_covariances
 from sfumato.cluster.refine import refine, refinement_steps
 from sfumato.curator import Curator, NoisySums, sums_sensitivity
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray
-from sfumato.models import CentreModel
+from sfumato.models import CentreModel, MixtureModel
 from sfumato.partition import Voronoi
 
 REFINE_SHARE = Fraction(1, 2)
@@ -126,6 +127,9 @@ class LloydKMeans(PrivateClusterer):
         Rounds, at most 1000. Automatic: two to seven, fewer where the noise is larger.
     refine : bool
         Spend half of the budget on moving the centres to the means of the rows around them.
+    covariances : bool
+        Buy the covariances of the clusters, too, with a quarter of the budget: the model is then a Gaussian
+        mixture, for `MorseClustering`.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
     bounds : (low, high) or Ball
@@ -143,6 +147,8 @@ class LloydKMeans(PrivateClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Noisy rows per cluster in the last release, at least 0.
+    weights_, means_, covariances_ : ndarray
+        With `covariances`: the mixture.
     n_clusters_ : int
     privacy_ : PrivacyStatement
     release_ : Release
@@ -177,6 +183,7 @@ class LloydKMeans(PrivateClusterer):
         *,
         n_iter: int | Literal["auto"] = "auto",
         refine: bool = True,
+        covariances: bool = False,
         epsilon: float = 1.0,
         delta: float = 0.0,
         rho: float | None = None,
@@ -189,6 +196,7 @@ class LloydKMeans(PrivateClusterer):
         self.n_clusters = n_clusters
         self.n_iter = n_iter
         self.refine = refine
+        self.covariances = covariances
         self.epsilon = epsilon
         self.delta = delta
         self.rho = rho
@@ -199,12 +207,21 @@ class LloydKMeans(PrivateClusterer):
         self.random_state = random_state
 
     def _plan(self, domain: Domain) -> Plan:
+        check_flag("covariances", self.covariances)
+        plan = self._centre_plan(domain)
+        return with_covariances(plan, domain) if self.covariances else plan
+
+    def _cluster(self, curator: Curator) -> CentreModel | MixtureModel:
+        model = self._centres(curator)
+        return given_covariances(curator, model) if self.covariances else model
+
+    def _centre_plan(self, domain: Domain) -> Plan:
         self._check_parameters()
         own = 1 - REFINE_SHARE if self.refine else Fraction(1)
         rounds = Step("rounds", own, repeats=self._rounds(domain), sensitivity=sums_sensitivity(domain))
         return Plan(rounds, *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()))
 
-    def _cluster(self, curator: Curator) -> CentreModel:
+    def _centres(self, curator: Curator) -> CentreModel:
         domain = curator.domain
         centers = packed_start(domain, self.n_clusters)
         origins = np.repeat(domain.midpoint[None], self.n_clusters, axis=0)

@@ -21,10 +21,11 @@ from sfumato.cluster.candidates import (
     recovery_steps,
 )
 from sfumato.cluster.checks import check_flag, check_whole
+from sfumato.cluster.mixtures import given_covariances, with_covariances
 from sfumato.cluster.refine import refine, refinement_steps
 from sfumato.curator import Curator, swap_sensitivity
 from sfumato.domain import Domain, FloatArray
-from sfumato.models import CentreModel
+from sfumato.models import CentreModel, MixtureModel
 from sfumato.partition import Voronoi
 from sfumato.synopsis import weighted_kmeans
 
@@ -56,6 +57,9 @@ class LocalSearchKMeans(PrivateClusterer):
         Number of private swaps; "auto" makes 4.
     refine : bool
         Spend half of the budget on moving the centres to the means of the rows around them.
+    covariances : bool
+        Buy the covariances of the clusters, too, with a quarter of the budget: the model is then a Gaussian
+        mixture, for `MorseClustering`.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
     bounds : (low, high) or Ball
@@ -73,6 +77,8 @@ class LocalSearchKMeans(PrivateClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Estimated rows per cluster.
+    weights_, means_, covariances_ : ndarray
+        With `covariances`: the mixture.
     n_clusters_ : int
     privacy_ : PrivacyStatement
     release_ : Release
@@ -113,6 +119,7 @@ class LocalSearchKMeans(PrivateClusterer):
         *,
         n_swaps: int | Literal["auto"] = "auto",
         refine: bool = True,
+        covariances: bool = False,
         epsilon: float = 1.0,
         delta: float = 0.0,
         rho: float | None = None,
@@ -125,6 +132,7 @@ class LocalSearchKMeans(PrivateClusterer):
         self.n_clusters = n_clusters
         self.n_swaps = n_swaps
         self.refine = refine
+        self.covariances = covariances
         self.epsilon = epsilon
         self.delta = delta
         self.rho = rho
@@ -135,6 +143,15 @@ class LocalSearchKMeans(PrivateClusterer):
         self.random_state = random_state
 
     def _plan(self, domain: Domain) -> Plan:
+        check_flag("covariances", self.covariances)
+        plan = self._centre_plan(domain)
+        return with_covariances(plan, domain) if self.covariances else plan
+
+    def _cluster(self, curator: Curator) -> CentreModel | MixtureModel:
+        model = self._centres(curator)
+        return given_covariances(curator, model) if self.covariances else model
+
+    def _centre_plan(self, domain: Domain) -> Plan:
         check_whole("n_clusters", self.n_clusters, most=MAX_CLUSTERS)
         check_flag("refine", self.refine)
         if not (isinstance(self.n_swaps, str) and self.n_swaps == "auto"):
@@ -159,7 +176,7 @@ class LocalSearchKMeans(PrivateClusterer):
     def _n_swaps(self) -> int:
         return N_SWAPS if self.n_swaps == "auto" else int(self.n_swaps)
 
-    def _cluster(self, curator: Curator) -> CentreModel:
+    def _centres(self, curator: Curator) -> CentreModel:
         candidates = find_candidates(curator, self.n_clusters)
         centers = free_search(candidates.points, candidates.weights, self.n_clusters)
         centers = self._swapped(curator, candidates, centers)

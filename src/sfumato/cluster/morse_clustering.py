@@ -1,0 +1,188 @@
+"""MorseClustering: clusters of any shape from a private mixture, joined through its saddles."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.budget import Ledger, Plan
+from sfumato.cluster.base import PrivateClusterer
+from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
+from sfumato.cluster.mixtures import given_covariances, with_covariances
+from sfumato.cluster.mog import SHAPES, DPMoG
+from sfumato.curator import Curator, MomentShape
+from sfumato.domain import Domain
+from sfumato.errors import ParameterError
+from sfumato.models import CentreModel, MixtureModel, MorseModel, merged_model
+
+_OURS = ("bounds", "unit", "ledger", "random_state")
+
+
+class MorseClustering(PrivateClusterer):
+    """Join the components of a private Gaussian mixture into clusters of any shape.
+
+    Two components belong together if the density falls little on the best path between them. Paths are
+    judged by their lowest point, the saddle; as the level falls, components join in a tree, which is cut at
+    the number of clusters. All of this is computed from the released mixture: only the base spends.
+
+    Parameters
+    ----------
+    base : estimator, optional
+        A method that releases a mixture (`DPMoG`, or `LloydKMeans` with ``covariances=True``) or centres
+        (any other centre method), with its own parameters. By default a `DPMoG` with three times as many
+        components as clusters, or 20. Budget, bounds, unit, ledger and seed are given here, not to the base.
+    n_clusters : int, optional
+        By default as many as the largest gap between the persistences of peaks says.
+    covariance : {"diag", "full", "spherical"}
+        Shape of the covariances that are bought, with a quarter of the budget, for a base that has none.
+    epsilon, delta, rho : float
+        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+    bounds : (low, high) or Ball
+        Public bounds of the columns, never read off the data.
+    unit : str, optional
+        Column that identifies a person, see `max_rows_per_unit`.
+    max_rows_per_unit : int
+    ledger : Ledger, optional
+        Where the budget is charged before any row is read.
+    random_state : int, optional
+        Reproducible noise for experiments. The release is then marked: do not publish.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+        May be less than `n_clusters`, if the mixture has fewer peaks.
+    component_labels_ : ndarray of shape (n_components,)
+        Cluster of each component.
+    cluster_sizes_ : ndarray of shape (n_clusters_,)
+        Estimated rows per cluster.
+    mixture_ : Mixture
+    saddles_ : Passes
+        Where peaks join: positions, log densities and the pairs.
+    merge_tree_ : ndarray of shape (n_peaks - 1, 4)
+        The order of joining in SciPy's form, for dendrograms.
+    privacy_ : PrivacyStatement
+    release_ : Release
+        Merge again later, for another number of clusters, with ``release_.model.cut(k)``.
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private.
+
+    Privacy
+    -------
+    Unit: one row added or removed. The steps of the base; for a base that releases centres only, scaled to
+    three quarters of the budget, and the steps "spread" and "moments" of `DPMoG` for the rest. Saddles,
+    tree, cuts and labels of the tree are post-processing. Public inputs: all parameters. Not private:
+    ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, and that of the base.
+
+    References
+    ----------
+    .. [1] J. Byun, Y. Choi, J. Lee. Improving the utility of differentially private clustering through
+       dynamical processing. 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sfumato import DPMoG, MorseClustering
+    >>> X, _ = make_moons(20_000, noise=0.05, random_state=0)
+    >>> bounds = ([-1.5, -1], [2.5, 1.5])
+    >>> base = DPMoG(n_components=12)
+    >>> model = MorseClustering(base, n_clusters=2, epsilon=2.0, bounds=bounds, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.cut(3).n_clusters_
+    3
+    """
+
+    def __init__(
+        self,
+        base: PrivateClusterer | None = None,
+        n_clusters: int | None = None,
+        *,
+        covariance: MomentShape = "diag",
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        rho: float | None = None,
+        bounds: object = None,
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.base = base
+        self.n_clusters = n_clusters
+        self.covariance = covariance
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def cut(self, n_clusters: int | None = None) -> Self:
+        """A fitted copy with another number of clusters, from the same release. Spends nothing.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            From 1 to the number of components; None for the default.
+        """
+        check_is_fitted(self, "release_")
+        if n_clusters is not None:
+            check_whole("n_clusters", n_clusters, most=MOST_CLUSTERS)
+        return self._again(self.release_.model.cut(n_clusters), n_clusters=n_clusters)  # type: ignore[attr-defined]
+
+    def _plan(self, domain: Domain) -> Plan:
+        base = self._checked_base()
+        plan = base._plan(domain)
+        if _has_mixture(base):
+            return plan
+        return with_covariances(plan, domain, self.covariance)
+
+    def _cluster(self, curator: Curator) -> MorseModel:
+        found = self._checked_base()._cluster(curator)
+        if isinstance(found, CentreModel):
+            found = given_covariances(curator, found, self.covariance)
+        assert isinstance(found, MixtureModel)
+        wanted = None if self.n_clusters is None else min(int(self.n_clusters), len(found.means))
+        return merged_model(found, wanted)
+
+    def _checked_base(self) -> PrivateClusterer:
+        """The base with our budget, which sets the number of its rounds; or an error."""
+        if self.n_clusters is not None:
+            check_whole("n_clusters", self.n_clusters, most=MOST_CLUSTERS)
+        if self.covariance not in SHAPES:
+            raise ParameterError(f"`covariance` must be one of {', '.join(SHAPES)}, got {self.covariance!r}")
+        base = self.base
+        if base is None:
+            base = DPMoG(20 if self.n_clusters is None else max(3 * int(self.n_clusters), 2))
+        if not isinstance(base, PrivateClusterer) or not _has_centres(base):
+            raise ParameterError(
+                f"`base` must be a method that releases centres or a mixture, got {base!r}: for example "
+                "DPMoG(n_components=20)"
+            )
+        given = [name for name in _OURS if getattr(base, name) is not None]
+        if given:
+            raise ParameterError(
+                f"`{given[0]}` must be given to MorseClustering and not to its `base`, "
+                f"got {getattr(base, given[0])!r}"
+            )
+        most = getattr(base, "n_components", None) or getattr(base, "n_clusters", None)
+        if self.n_clusters is not None and isinstance(most, int) and self.n_clusters > most:
+            raise ParameterError(
+                f"`n_clusters` must be at most the {most} components of `base`, got {self.n_clusters}"
+            )
+        own: PrivateClusterer = clone(base)
+        own.set_params(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+        return own
+
+
+def _has_mixture(base: PrivateClusterer) -> bool:
+    return isinstance(base, DPMoG) or bool(getattr(base, "covariances", False))
+
+
+def _has_centres(base: PrivateClusterer) -> bool:
+    return _has_mixture(base) or (hasattr(base, "n_clusters") and not isinstance(base, MorseClustering))

@@ -1,0 +1,145 @@
+"""Stable points of a mixture: the peaks that its ascent reaches from the means of its components.
+
+One step of the ascent goes to the maximum of the quadratic that touches the log density from below (modal
+EM): x + P(x)^-1 grad log p(x), where P is the mean precision weighted by responsibilities. The density is
+never lower than at x on the segment to the next point, since the quadratic is not. So the ascent stays in
+the connected part of {p >= p(x)} in which it starts, and this is all that the merge tree needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.morse.mixture import Local, Mixture, squared_lengths
+
+_CONVERGED = 1e-9  # norm of the gradient in the local scale
+_STUCK = 1e-6
+_MOST_STEPS = 500
+_FLAT = 1e-8  # a dip of the log density that is rounding
+_SAME = 1e-4  # distance of one point from another in the local scale
+_NEAR = 3.0
+_ALONG = np.linspace(0, 1, 9)[1:-1]
+
+
+class Peaks(NamedTuple):
+    """Stable points, the densest first.
+
+    Parameters
+    ----------
+    positions : float array of shape (S, d)
+    log_densities : float array of shape (S,)
+    owners : int array of shape (K,)
+        Stable point reached from the mean of each component.
+    precisions : float array of shape (S, d, d)
+        Local scale at each.
+    """
+
+    positions: FloatArray
+    log_densities: FloatArray
+    owners: IntArray
+    precisions: FloatArray
+
+
+def find_peaks(mixture: Mixture) -> Peaks:
+    """Stable points reached from the means."""
+    tops = climb(mixture, mixture.means)
+    here = mixture.local(mixture.deviations(tops))
+    groups = _same_peak(mixture, tops, here)
+    order = np.argsort(-here.log_density, kind="stable")
+    _, first, owners = np.unique(groups[order], return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    owner = np.empty(len(tops), dtype=np.int64)
+    owner[order] = rank[owners]
+    chosen = order[np.sort(first)]
+    return Peaks(tops[chosen], here.log_density[chosen], owner, here.precision[chosen])
+
+
+def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
+    """Peak above each point, by Newton steps of at most one local unit, or EM steps where these fail."""
+    found = points.copy()
+    going = np.arange(len(points))
+    for _ in range(_MOST_STEPS):
+        at = found[going]
+        here, em, newton, size = _steps(mixture, at)
+        half = mixture.log_density(at + newton / 2)  # a step must not leap over a valley
+        rising = (half >= here.log_density) & (mixture.log_density(at + newton) >= half)
+        found[going] += np.where(rising[:, None], newton, em)
+        going = going[size > _CONVERGED]
+        if not len(going):
+            break
+    return found
+
+
+def nearest_peak(mixture: Mixture, peaks: Peaks, points: FloatArray) -> IntArray:
+    """Stable point at each converged point; the one of its likeliest component if it is no known one."""
+    apart = points[:, None] - peaks.positions
+    distances = np.einsum("nsi,sij,nsj->ns", apart, peaks.precisions, apart, optimize=True)
+    nearest = distances.argmin(axis=1)
+    known = distances[np.arange(len(points)), nearest] < _NEAR**2 * _SAME
+    return np.where(known, nearest, peaks.owners[mixture.predict(points)])
+
+
+class Frame(NamedTuple):
+    """Main axes of a mixture at n points, in the local scale.
+
+    Parameters
+    ----------
+    here : Local
+    curvatures : float array of shape (n, d)
+        Of minus the log density, rising; at most 1.
+    directions : float array of shape (n, d, d)
+        As columns v, with v^T P v = 1.
+    slopes : float array of shape (n, d)
+        Of the log density along each.
+    """
+
+    here: Local
+    curvatures: FloatArray
+    directions: FloatArray
+    slopes: FloatArray
+
+
+def local_frame(mixture: Mixture, points: FloatArray) -> Frame:
+    """Main axes at each point."""
+    deviations = mixture.deviations(points)
+    here = mixture.local(deviations)
+    lower = np.linalg.cholesky(here.precision)
+    inverse = np.linalg.inv(lower)
+    covariance = inverse @ mixture.pull_covariance(deviations, here.shares) @ inverse.transpose(0, 2, 1)
+    convexity, vectors = np.linalg.eigh(-covariance)
+    directions = inverse.transpose(0, 2, 1) @ vectors
+    slopes = np.einsum("nij,ni->nj", directions, here.gradient)
+    return Frame(here, 1 + convexity, directions, slopes)
+
+
+def _steps(mixture: Mixture, points: FloatArray) -> tuple[Local, FloatArray, FloatArray, FloatArray]:
+    """The EM step, the Newton step made an ascent in every direction, and the size of the former."""
+    here, curvatures, directions, along = local_frame(mixture, points)
+    size = np.linalg.norm(along, axis=1)
+    # A mean may lie exactly on a saddle, where nothing pulls: leave it along the direction that rises.
+    stuck = (size < _STUCK) & (curvatures[:, 0] < -_STUCK)
+    along[stuck, 0] += 0.1 * np.abs(curvatures[stuck, 0])
+    size[stuck] = 1.0
+    newton = along / np.maximum(np.abs(curvatures), 1e-12)
+    newton /= np.maximum(1.0, np.linalg.norm(newton, axis=1))[:, None]
+    em, newton = (np.einsum("nij,nj->ni", directions, step) for step in (along, newton))
+    return here, em, newton, size
+
+
+def _same_peak(mixture: Mixture, tops: FloatArray, here: Local) -> IntArray:
+    """Group reached points that are one peak: together, or without a dip of the density between them."""
+    i, j = np.triu_indices(len(tops), 1)
+    apart = tops[j] - tops[i]
+    scale = np.minimum(*(squared_lengths(apart, here.precision[e]) for e in (i, j)))
+    close = scale < _NEAR**2
+    i, j, apart, scale = i[close], j[close], apart[close], scale[close]
+    between = (tops[i][:, None] + _ALONG[:, None] * apart[:, None]).reshape(-1, tops.shape[1])
+    lowest = mixture.log_density(between).reshape(-1, len(_ALONG)).min(axis=1)
+    flat = lowest >= np.minimum(here.log_density[i], here.log_density[j]) - _FLAT
+    same = np.eye(len(tops), dtype=bool)
+    same[i, j] = flat | (scale < _SAME**2)
+    return np.asarray(connected_components(same, directed=False)[1], dtype=np.int64)
