@@ -84,7 +84,7 @@ def sampled_levels(mixture, peaks, n_samples=1500, n_neighbours=15):
 @pytest.mark.parametrize("seed", range(12))
 def test_levels_are_those_of_a_flooded_grid(random_mixture, seed):
     rng = np.random.default_rng(seed)
-    mixture = random_mixture(seed, int(rng.integers(3, 14)), 2, rng.uniform(0.8, 2), rng.uniform(1, 5))
+    mixture = random_mixture(seed, int(rng.integers(3, 14)), 2, rng.uniform(0.8, 2), rng.uniform(1, 8))
     tree = merge_tree(mixture)
     flooded = flooded_levels(mixture, tree.peaks.positions)
     if tree.n_peaks > 1:

@@ -9,16 +9,20 @@ from sfumato.cluster.grid import GridKMeans, grid_size
 from sfumato.cluster.lloyd import LloydKMeans
 from sfumato.cluster.local_search import LocalSearchKMeans
 from sfumato.cluster.max_cover import MaxCoverKMeans
+from sfumato.cluster.mog import DPMoG
+from sfumato.cluster.morse_clustering import MorseClustering
 
 __all__ = [
     "DPDBSCAN",
     "DPM",
     "CoresetKMeans",
+    "DPMoG",
     "DensityTree",
     "GridKMeans",
     "LloydKMeans",
     "LocalSearchKMeans",
     "MaxCoverKMeans",
+    "MorseClustering",
     "PrivateClusterer",
     "grid_size",
 ]

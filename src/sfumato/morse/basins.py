@@ -74,7 +74,11 @@ class Basins(NamedTuple):
             going, points, stretch = going[~certain], points[~certain], stretch[~certain]
             if not len(going):
                 return found
-        found[going] = self.clusters[nearest_peak(self.mixture, self.peaks, climb(self.mixture, points))]
+        tops = climb(self.mixture, points)
+        nearest = nearest_peak(self.peaks, tops)
+        # A peak to which no mean leads belongs where its likeliest component does.
+        nearest = np.where(nearest >= 0, nearest, self.peaks.owners[self.mixture.predict(tops)])
+        found[going] = self.clusters[nearest]
         return found
 
     def _step(self, points: FloatArray, stretch: FloatArray) -> tuple[FloatArray, FloatArray]:

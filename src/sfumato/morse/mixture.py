@@ -120,7 +120,8 @@ class Mixture:
 
     def gradient(self, points: ArrayLike) -> FloatArray:
         """Gradient of the log density at each point, of shape (n, d)."""
-        return self.local(self.deviations(self.checked(points))).gradient
+        deviations = self.deviations(self.checked(points))
+        return self._slopes(deviations, _softmax(self.log_joint(deviations))[1])
 
     def hessian(self, points: ArrayLike) -> FloatArray:
         """Hessian of the log density at each point, of shape (n, d, d)."""
@@ -169,10 +170,14 @@ class Mixture:
         """Density, responsibilities, gradient and local scale at points with these deviations."""
         n, _, d = deviations.shape
         log_density, shares = _softmax(self.log_joint(deviations))
-        weighted = (deviations * shares[:, :, None]).reshape(n, -1)
-        gradient = -weighted @ self._factors.transpose(0, 2, 1).reshape(-1, d)
         precision = (shares @ self.precisions.reshape(-1, d * d)).reshape(n, d, d)
-        return Local(log_density, shares, gradient, precision)
+        return Local(log_density, shares, self._slopes(deviations, shares), precision)
+
+    def _slopes(self, deviations: FloatArray, shares: FloatArray) -> FloatArray:
+        n, _, d = deviations.shape
+        weighted = (deviations * shares[:, :, None]).reshape(n, -1)
+        found: FloatArray = -weighted @ self._factors.transpose(0, 2, 1).reshape(-1, d)
+        return found
 
     def pulls(self, deviations: FloatArray) -> FloatArray:
         """Gradient of each live component's log density, of shape (n, L, d)."""

@@ -59,7 +59,11 @@ def find_peaks(mixture: Mixture) -> Peaks:
 
 
 def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
-    """Peak above each point, by Newton steps of at most one local unit, or EM steps where these fail."""
+    """Peak above each point.
+
+    By Newton's steps, turned uphill and no longer than an EM step or one local unit; where the density does
+    not rise half way and at the end, by the EM step.
+    """
     found = points.copy()
     going = np.arange(len(points))
     for _ in range(_MOST_STEPS):
@@ -74,13 +78,13 @@ def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
     return found
 
 
-def nearest_peak(mixture: Mixture, peaks: Peaks, points: FloatArray) -> IntArray:
-    """Stable point at each converged point; the one of its likeliest component if it is no known one."""
+def nearest_peak(peaks: Peaks, points: FloatArray) -> IntArray:
+    """Stable point at each converged point, -1 if it is none of them."""
     apart = points[:, None] - peaks.positions
     distances = np.einsum("nsi,sij,nsj->ns", apart, peaks.precisions, apart, optimize=True)
     nearest = distances.argmin(axis=1)
     known = distances[np.arange(len(points)), nearest] < _NEAR**2 * _SAME
-    return np.where(known, nearest, peaks.owners[mixture.predict(points)])
+    return np.where(known, nearest, -1)
 
 
 class Frame(NamedTuple):
@@ -125,7 +129,7 @@ def _steps(mixture: Mixture, points: FloatArray) -> tuple[Local, FloatArray, Flo
     along[stuck, 0] += 0.1 * np.abs(curvatures[stuck, 0])
     size[stuck] = 1.0
     newton = along / np.maximum(np.abs(curvatures), 1e-12)
-    newton /= np.maximum(1.0, np.linalg.norm(newton, axis=1))[:, None]
+    newton /= np.maximum(1.0, np.linalg.norm(newton, axis=1) / np.maximum(size, 1.0))[:, None]
     em, newton = (np.einsum("nij,nj->ni", directions, step) for step in (along, newton))
     return here, em, newton, size
 

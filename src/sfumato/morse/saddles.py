@@ -24,18 +24,20 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.morse.mixture import Mixture, squared_lengths
 from sfumato.morse.peaks import Peaks, climb, local_frame, nearest_peak
 
-# How far below the best chain of ridgelines a path may start and still turn out higher: more dimensions have
-# more ways round. In units of the log density, and as a share of the depth below the highest peak.
-_MARGINS = (1.0, 1.0, 2.0, 3.0)
-_MARGIN_SHARE = 0.1
+# How far below the best chain of ridgelines a path may start and still turn out higher: shares of the depth
+# of that chain below the lower of the two peaks, the first of them up to a limit.
+_LEAST_MARGIN, _MOST_MARGIN = 0.1, 3.0
+_MARGIN_SHARES = (0.5, 0.1)
 _N_NODES = 16  # of a path
-_N_STAGES = (1, 2, 3)  # in one dimension, in two, in more
+_N_STAGES = 2
 _N_SWEEPS = 4  # in each stage
-_PER_SEGMENT = 4  # samples of a path
-_COARSE, _FINE = 8, 26  # halvings of a valley
+_COARSE, _FINE = 6, 26  # halvings of a valley
+_PER_SEGMENT = 3  # samples of a path
+_DENSE = 100  # the same for a path that no saddle confirms
 _MOST_NEWTON_STEPS = 20
 _CONVERGED = 1e-10  # length of a step in the local scale
 _ZERO_GRADIENT = 1e-6  # in the local scale
+_TIE = 1e-6  # of two levels that differ by rounding the one at an exact saddle counts
 _OFFSET = 0.05  # from a saddle to where its two ascents start, in the local scale
 
 
@@ -47,7 +49,8 @@ class Passes(NamedTuple):
     positions : float array of shape (n, d)
     log_densities : float array of shape (n,)
     peaks : int array of shape (n, 2)
-        The two stable points.
+        The two stable points; where an ascent ends at a peak to which no mean leads, the densest stable point
+        that is joined with it at a higher level.
     exact : bool array of shape (n,)
         Whether the point is a saddle of index one whose two ascents end in `peaks`. If not, it is the lowest
         point of a path between them, and its log density a lower bound.
@@ -78,7 +81,7 @@ class Valleys(NamedTuple):
 
 
 def find_passes(mixture: Mixture, peaks: Peaks) -> Passes:
-    """Candidates for the merge tree: passes between peaks, from paths between all pairs of components.
+    """The S - 1 passes at which S peaks join, the densest first, from paths between all pairs of components.
 
     Ridgelines are nearly as high as paths can be, so only those within a margin of the level that the best
     chain of ridgelines reaches between their ends are pushed up. Saddles are sought from all valleys at
@@ -93,13 +96,47 @@ def find_passes(mixture: Mixture, peaks: Peaks) -> Passes:
     near = _near(ends, find_valleys(mixture, paths, _COARSE).lowest(len(paths)).levels, peaks)
     ends, paths = ends[near], paths[near]
     valleys = find_valleys(mixture, paths, _FINE)
-    lowest, starts = valleys.lowest(len(paths)), [valleys.positions]
+    lowest, starts, pushed = valleys.lowest(len(paths)), [valleys.positions], paths
     bounds = Passes(lowest.positions, lowest.levels, ends, np.zeros(len(paths), dtype=bool))
-    for _ in range(_N_STAGES[min(mixture.n_features, len(_N_STAGES)) - 1]):
-        paths = push_up(mixture, paths)
-        starts.append(find_valleys(mixture, paths, _COARSE).positions)
+    for _ in range(_N_STAGES):
+        pushed = push_up(mixture, pushed)
+        starts.append(find_valleys(mixture, pushed, _COARSE).positions)
     saddles = joined_peaks(mixture, peaks, critical_points(mixture, np.concatenate(starts)))
-    return Passes(*(np.concatenate(parts) for parts in zip(saddles, bounds, strict=True)))
+    return _spanning(mixture, saddles, bounds, paths, len(peaks.positions))
+
+
+def _spanning(mixture: Mixture, saddles: Passes, bounds: Passes, paths: FloatArray, n_peaks: int) -> Passes:
+    """Maximum spanning tree of the passes; a bound in it is looked at closely before it counts."""
+    passes = Passes(*(np.concatenate(parts) for parts in zip(saddles, bounds, strict=True)))
+    unseen = ~passes.exact
+    while True:
+        tree, ends = _kruskal(passes, n_peaks)
+        doubtful = tree[unseen[tree]]
+        if not len(doubtful):
+            return passes.take(tree)._replace(peaks=ends)
+        seen = find_valleys(mixture, paths[doubtful - len(saddles.exact)], _FINE, _DENSE).lowest(
+            len(doubtful)
+        )
+        passes.positions[doubtful], passes.log_densities[doubtful] = seen.positions, seen.levels
+        unseen[doubtful] = False
+
+
+def _kruskal(passes: Passes, n_peaks: int) -> tuple[IntArray, IntArray]:
+    """Passes between stable points not yet joined, from the densest down, and the two that each joins.
+
+    Numbers from `n_peaks` on are peaks to which no mean leads: paths may cross them, but they are no leaves.
+    """
+    key = passes.log_densities - _TIE * (1 + np.abs(passes.log_densities)) * ~passes.exact
+    first = np.arange(passes.peaks.max(initial=0) + 1)  # densest peak of the part of each
+    chosen, ends = [], []
+    for candidate in np.argsort(-key, kind="stable"):
+        pair = passes.peaks[candidate]
+        elder, younger = sorted(first[pair])
+        if elder != younger and younger < n_peaks:
+            chosen.append(candidate)
+            ends.append(np.where(pair < n_peaks, pair, first[pair]))
+        first[first == younger] = elder
+    return np.array(chosen, dtype=np.int64), np.array(ends, dtype=np.int64).reshape(-1, 2)
 
 
 def _near(ends: IntArray, levels: FloatArray, peaks: Peaks) -> IntArray:
@@ -110,9 +147,9 @@ def _near(ends: IntArray, levels: FloatArray, peaks: Peaks) -> IntArray:
     for middle in range(n_peaks):
         chains = np.maximum(chains, np.minimum(chains[:, middle, None], chains[middle]))
     reached = chains[ends[:, 0], ends[:, 1]]
-    margin = _MARGINS[min(peaks.positions.shape[1], len(_MARGINS)) - 1]
-    depth = peaks.log_densities[0] - reached
-    return np.flatnonzero(levels >= reached - margin - _MARGIN_SHARE * depth)
+    depth = peaks.log_densities[ends].min(axis=1) - reached
+    margin = _LEAST_MARGIN + np.minimum(_MARGIN_SHARES[0] * depth, _MOST_MARGIN) + _MARGIN_SHARES[1] * depth
+    return np.flatnonzero(levels >= reached - margin)
 
 
 def no_passes(mixture: Mixture) -> Passes:
@@ -164,10 +201,12 @@ def push_up(mixture: Mixture, paths: FloatArray) -> FloatArray:
     return paths
 
 
-def find_valleys(mixture: Mixture, paths: FloatArray, n_halvings: int) -> Valleys:
+def find_valleys(
+    mixture: Mixture, paths: FloatArray, n_halvings: int, per_segment: int = _PER_SEGMENT
+) -> Valleys:
     """Where the density is lowest along paths, also between nodes: all local minima and the lower ends."""
     n, m, d = paths.shape
-    at = np.linspace(0, m - 1, (m - 1) * _PER_SEGMENT + 1)
+    at = np.linspace(0, m - 1, (m - 1) * per_segment + 1)
     points = _interpolate(paths, np.broadcast_to(at, (n, len(at))))
     levels = mixture.log_density(points.reshape(-1, d)).reshape(n, -1)
     padded = np.pad(levels, ((0, 0), (1, 1)), constant_values=np.inf)
@@ -176,7 +215,7 @@ def find_valleys(mixture: Mixture, paths: FloatArray, n_halvings: int) -> Valley
     near = paths[which]
     for _ in range(n_halvings):
         middle = (low + high) / 2
-        gradient = mixture.local(mixture.deviations(_interpolate(near, middle[:, None])[:, 0])).gradient
+        gradient = mixture.gradient(_interpolate(near, middle[:, None])[:, 0])
         before = np.minimum(middle.astype(np.int64), m - 2)
         rows = np.arange(len(which))
         rises = np.einsum("ni,ni->n", gradient, near[rows, before + 1] - near[rows, before]) > 0
@@ -226,25 +265,31 @@ def _newton(
 
 
 def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> Passes:
-    """Those of critical points that are saddles of index one between two peaks."""
+    """Those of critical points that are saddles of index one between two peaks.
+
+    An ascent may end at a peak to which no mean leads: such peaks are numbered after the stable points.
+    """
     here, curvatures, directions, slopes = local_frame(mixture, points)
     steepness = np.sqrt(1 - curvatures[:, 0])  # pulls that balance: their rounding is what remains
     flat = np.linalg.norm(slopes, axis=1) < _ZERO_GRADIENT * (1 + steepness)
     saddle = np.flatnonzero(flat & ((curvatures < 0).sum(axis=1) == 1))
-    saddle = saddle[_distinct(points[saddle], here.log_density[saddle])]
+    saddle = saddle[_distinct(points[saddle], here.log_density[saddle])[0]]
     points, levels, curvatures = points[saddle], here.log_density[saddle], curvatures[saddle]
     rising = _OFFSET * directions[saddle, :, 0] / np.sqrt(np.maximum(-curvatures[:, :1], 1.0))
     tops = climb(mixture, np.concatenate([points + rising, points - rising]))
-    ends = nearest_peak(mixture, peaks, tops).reshape(2, -1).T
+    ends = nearest_peak(peaks, tops)
+    hidden = ends < 0
+    ends[hidden] = len(peaks.positions) + _distinct(tops[hidden], mixture.log_density(tops[hidden]))[1]
+    ends = ends.reshape(2, -1).T
     apart = np.flatnonzero(ends[:, 0] != ends[:, 1])
     return Passes(points, levels, ends, np.ones(len(points), dtype=bool)).take(apart)
 
 
-def _distinct(points: FloatArray, levels: FloatArray) -> IntArray:
-    """One of each set of equal points; many paths lead over the same saddle."""
+def _distinct(points: FloatArray, levels: FloatArray) -> tuple[IntArray, IntArray]:
+    """One of each set of equal points, and the number of the set of each point."""
     scale = np.ptp(points, axis=0) if len(points) else np.ones(points.shape[1])
     key = np.column_stack([points / np.where(scale > 0, scale, 1.0), levels])
-    return np.unique(key.round(6), axis=0, return_index=True)[1]
+    return np.unique(key.round(6), axis=0, return_index=True, return_inverse=True)[1:]
 
 
 def _spread(paths: FloatArray, precision: FloatArray, shares: FloatArray) -> FloatArray:

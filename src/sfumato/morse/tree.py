@@ -17,8 +17,6 @@ from sfumato.morse.mixture import Mixture
 from sfumato.morse.peaks import Peaks, find_peaks
 from sfumato.morse.saddles import Passes, find_passes
 
-_TIE = 1e-6  # of two levels that differ by rounding the one at an exact saddle counts
-
 
 @dataclass(frozen=True, eq=False)
 class MorseTree:
@@ -155,20 +153,7 @@ def merge_tree(mixture: Mixture) -> MorseTree:
             np.empty((0, mixture.n_features)), np.empty(0), np.empty((0, 2), int), np.empty(0, bool)
         )
         return MorseTree(mixture, peaks, empty)
-    passes = find_passes(mixture, peaks)
-    return MorseTree(mixture, peaks, passes.take(_spanning(passes, len(peaks.positions))))
-
-
-def _spanning(passes: Passes, n_peaks: int) -> IntArray:
-    """Maximum spanning tree of the passes, from the densest down (Kruskal)."""
-    key = passes.log_densities - _TIE * (1 + np.abs(passes.log_densities)) * ~passes.exact
-    cluster, chosen = np.arange(n_peaks), []
-    for candidate in np.argsort(-key, kind="stable"):
-        one, other = cluster[passes.peaks[candidate]]
-        if one != other:
-            cluster[cluster == other] = one
-            chosen.append(candidate)
-    return np.array(chosen, dtype=np.int64)
+    return MorseTree(mixture, peaks, find_passes(mixture, peaks))
 
 
 def _components(pairs: IntArray, n: int) -> IntArray:
