@@ -20,6 +20,9 @@ TABLES = (
     "kmeans_time",
     "density_accuracy",
     "density_time",
+    "mixture_accuracy",
+    "morse_time",
+    "medoids_time",
 )
 NEED_DATA = ("density_time",)  # all their rows come from the folder that SFUMATO_DATA names
 HERE = Path(__file__).parent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -84,12 +84,15 @@ class MixtureModel:
     covariances : float array of shape (k, d, d)
     sizes : float array of shape (k,)
         Estimated number of rows of each component.
+    size_stds : float array of shape (k,)
+        Standard deviations of the noise in these numbers.
     """
 
     weights: FloatArray
     means: FloatArray
     covariances: FloatArray
     sizes: FloatArray
+    size_stds: FloatArray
 
     @property
     def n_features(self) -> int:
@@ -119,16 +122,20 @@ class MixtureModel:
 
 @dataclass(frozen=True, eq=False)
 class MorseModel:
-    """Components of a mixture joined through its saddles; a row belongs to the cluster of its basin.
+    """Components of a mixture joined through its saddles.
 
     Parameters
     ----------
     base : MixtureModel
     n_clusters : int
+    by_basin : bool
+        Whether a row belongs to the cluster of the peak to which its ascent leads, rather than to that of its
+        most probable component.
     """
 
     base: MixtureModel
     n_clusters: int
+    by_basin: bool = False
 
     @property
     def n_features(self) -> int:
@@ -138,11 +145,13 @@ class MorseModel:
     @cached_property
     def tree(self) -> MorseTree:
         """Peaks, saddles and the order in which they join."""
-        return merge_tree(self.base.mixture)
+        return merge_tree(self.base.mixture).doubting(self.base.sizes, self.base.size_stds)
 
     def cut(self, n_clusters: int | None = None) -> MorseModel:
         """The same mixture in another number of clusters: post-processing, spends nothing."""
-        return merged_model(self.base, n_clusters)
+        model = replace(self, n_clusters=self.tree.n_clusters if n_clusters is None else n_clusters)
+        vars(model)["tree"] = self.tree  # what the cached property would compute again
+        return model
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
@@ -159,15 +168,9 @@ class MorseModel:
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Cluster of each row."""
-        return self.tree.predict(rows, self.n_clusters) if len(rows) else np.empty(0, dtype=np.int64)
-
-
-def merged_model(base: MixtureModel, n_clusters: int | None) -> MorseModel:
-    """Clusters of a mixture: so many, or as many as the largest gap between persistences says."""
-    tree = merge_tree(base.mixture)
-    model = MorseModel(base, tree.n_clusters if n_clusters is None else n_clusters)
-    vars(model)["tree"] = tree  # what the cached property would compute again
-    return model
+        if self.by_basin and len(rows):
+            return self.tree.predict(rows, self.n_clusters)
+        return self.tree.cut(self.n_clusters)[self.base.predict(rows)]
 
 
 PUBLISHABLE: dict[str, type[Any]] = {

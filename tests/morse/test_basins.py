@@ -41,7 +41,7 @@ def test_density_never_falls_on_the_way_of_an_ascent(random_mixture):
     mixture = random_mixture(0, 10, 3)
     points = mixture.sample(200, 0)
     for _ in range(5):
-        here = mixture.local(mixture.deviations(points))
+        here = mixture.local(points)
         moved = points + np.linalg.solve(here.precision, here.gradient[..., None])[..., 0]
         for share in (0.2, 0.5, 0.8, 1.0):
             between = mixture.log_density(points + share * (moved - points))

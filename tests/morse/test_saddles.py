@@ -158,7 +158,7 @@ def test_saddles_far_out_are_exact_where_responsibilities_jump(gap):
 
 def test_ridgelines_hold_the_critical_points_of_their_two_components():
     mixture = Mixture([0.4, 0.6], [[0.0, 0.0], [3.0, 2.0]], [np.diag([2.0, 0.3]), np.diag([0.2, 1.5])])
-    path = ridgelines(mixture, np.array([0]), np.array([1]))[0]
+    path = ridgelines(mixture.means, mixture.sums.precisions, np.array([0]), np.array([1]))[0]
     np.testing.assert_allclose(path[[0, -1]], mixture.means, atol=1e-12)
     shares = np.linspace(0, 1, 20_001)[1:-1]
     first, second = np.linalg.inv(mixture.covariances)

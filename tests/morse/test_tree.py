@@ -62,7 +62,7 @@ def test_order_of_components_does_not_matter(random_mixture):
     order = np.random.default_rng(0).permutation(15)
     shuffled = Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
     one, other = merge_tree(mixture), merge_tree(shuffled)
-    np.testing.assert_allclose(other.linkage[:, 2], one.linkage[:, 2], atol=1e-7)
+    np.testing.assert_array_equal(other.linkage, one.linkage)
     for k in range(1, one.n_peaks + 1):
         np.testing.assert_array_equal(other.cut(k), one.cut(k)[order])
 
@@ -118,6 +118,23 @@ def test_nearly_singular_and_tiny_components(thin):
     assert tree.predict(tree.mixture.sample(200, 1), 3).max() <= 2
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_odd_mixtures_have_valid_trees(odd_mixture, seed):
+    mixture = odd_mixture(seed)
+    tree = merge_tree(mixture)
+    assert len(tree.saddles.peaks) == tree.n_peaks - 1
+    if tree.n_peaks > 1:
+        assert is_valid_linkage(tree.linkage)
+    assert (np.diff(tree.linkage[:, 2]) >= 0).all()
+    np.testing.assert_allclose(
+        mixture.log_density(tree.saddles.positions), tree.saddles.log_densities, rtol=1e-6, atol=1e-6
+    )
+    for k in range(1, tree.n_peaks + 1):
+        assert tree.cut(k).max() + 1 == k
+    assert 1 <= tree.n_clusters <= tree.n_peaks
+    assert tree.predict(mixture.means, 1).max() == 0
+
+
 @pytest.mark.parametrize("d", [1, 30])
 def test_few_and_many_dimensions(isotropic, d):
     means = np.zeros((4, d))
@@ -130,9 +147,12 @@ def test_few_and_many_dimensions(isotropic, d):
     np.testing.assert_allclose(tree.linkage[:, 2], line.linkage[:, 2], atol=1e-6)
 
 
-def test_fewer_peaks_than_wanted_give_as_many_clusters_as_peaks(isotropic):
+def test_more_clusters_than_peaks_part_components_that_share_one(isotropic):
     tree = merge_tree(isotropic([[0.0], [0.1], [9.0]]))
-    assert tree.cut(3).max() + 1 == tree.n_peaks == 2
+    assert tree.n_peaks == 2
+    np.testing.assert_array_equal(tree.cut(2), [0, 0, 1])
+    np.testing.assert_array_equal(tree.cut(3), [0, 1, 2])
+    np.testing.assert_array_equal(tree.predict([[-1.0], [1.0], [8.0]], 3), [0, 1, 2])
 
 
 @pytest.mark.parametrize("k", [0, -1, 4, 2.5, True, "two"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 from sfumato.errors import ParameterError
@@ -31,3 +32,9 @@ def check_flag(name: str, value: object) -> None:
     """Refuse all but True and False."""
     if not isinstance(value, bool):
         raise ParameterError(f"`{name}` must be True or False, got {value!r}")
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse all but one of some strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")

@@ -17,6 +17,7 @@ from sfumato.synopsis import GridSynopsis
 
 Rule = Literal["rugnik", "eugkm"]
 
+MAX_CELLS = 10_000_000
 ROWS_SHARE = Fraction(1, 20)  # the rule needs only the order of the number of rows
 
 # The rules assume that each noisy cell is taken as it is. Cells are denoised together, which is worth at
@@ -81,6 +82,48 @@ def _rugnik_bound(m: int, n: float, epsilon: float, k: int, d: int) -> float:
 def _visible_rows(noisy: float, std: float) -> float:
     """A noisy number of rows for the rule: numbers far below the noise's scale cannot be told apart."""
     return max(noisy, 0.5 * std / math.sqrt(2))
+
+
+def grid_steps(n_public: int | None) -> tuple[Step, ...]:
+    """What `release_grid` asks, for the whole budget."""
+    if n_public is not None:
+        return (Step("grid", share=1),)
+    return Step("rows", share=ROWS_SHARE), Step("grid", share=1 - ROWS_SHARE)
+
+
+def release_grid(
+    curator: Curator,
+    n_clusters: int,
+    *,
+    gain: float,
+    rule: Rule = "rugnik",
+    n_public: int | None = None,
+    max_cells: int = MAX_CELLS,
+) -> GridSynopsis:
+    """Noisy counts on the grid that a rule chooses for so many clusters and `gain` times the budget."""
+    if n_public is None:
+        noisy_rows = curator.count("rows")
+        rows, rows_std = float(noisy_rows.values[0]), noisy_rows.std
+    else:
+        rows, rows_std = float(n_public), 0.0
+    d = curator.domain.n_features
+    laplace_epsilon = math.sqrt(2) / max(curator.noise_std("grid"), 1e-90)
+    wanted = grid_size(_visible_rows(rows, rows_std), gain * laplace_epsilon, n_clusters, d, rule)
+    enough = math.ceil(math.pow(n_clusters, 1 / d) - 1e-9)
+    per_side = min(max(wanted, enough), math.floor(math.pow(max_cells, 1 / d) + 1e-9))
+    grid = Grid.over(curator.domain, per_side)
+    noisy_cells = curator.cells("grid", grid)
+    laplace = noisy_cells.record.mechanism == "discrete Laplace"
+    return GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std)
+
+
+def check_columns(domain: Domain, max_cells: int = MAX_CELLS) -> None:
+    """Refuse a table with so many columns that a grid has too many cells."""
+    if 2**domain.n_features > max_cells:
+        raise ParameterError(
+            f"a grid over {domain.n_features} columns has at least 2^{domain.n_features} cells, above "
+            f"`max_cells`={max_cells}: use fewer columns, or a method made for many (DPM, CoresetKMeans)"
+        )
 
 
 class GridKMeans(PrivateClusterer):
@@ -156,7 +199,7 @@ class GridKMeans(PrivateClusterer):
         *,
         rule: Rule = "rugnik",
         n_public: int | None = None,
-        max_cells: int = 10_000_000,
+        max_cells: int = MAX_CELLS,
         epsilon: float = 1.0,
         delta: float = 0.0,
         rho: float | None = None,
@@ -181,30 +224,19 @@ class GridKMeans(PrivateClusterer):
 
     def _plan(self, domain: Domain) -> Plan:
         self._check_parameters(domain)
-        if self.n_public is not None:
-            return Plan(Step("grid", share=1))
-        return Plan(Step("rows", share=ROWS_SHARE), Step("grid", share=1 - ROWS_SHARE))
+        return Plan(*grid_steps(self.n_public))
 
     def _cluster(self, curator: Curator) -> CentreModel:
-        if self.n_public is None:
-            noisy_rows = curator.count("rows")
-            rows, rows_std = float(noisy_rows.values[0]), noisy_rows.std
-        else:
-            rows, rows_std = float(self.n_public), 0.0
-        grid = Grid.over(curator.domain, self._cells_per_side(rows, rows_std, curator))
-        noisy_cells = curator.cells("grid", grid)
-        laplace = noisy_cells.record.mechanism == "discrete Laplace"
-        synopsis = GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std)
+        synopsis = release_grid(
+            curator,
+            self.n_clusters,
+            gain=DENOISING_GAIN,
+            rule=self.rule,
+            n_public=self.n_public,
+            max_cells=self.max_cells,
+        )
         centers, sizes = synopsis.cluster(self.n_clusters)
         return CentreModel(centers, sizes, synopsis)
-
-    def _cells_per_side(self, rows: float, rows_std: float, curator: Curator) -> int:
-        d = curator.domain.n_features
-        laplace_epsilon = math.sqrt(2) / max(curator.noise_std("grid"), 1e-90)
-        visible_rows = _visible_rows(rows, rows_std)
-        wanted = grid_size(visible_rows, DENOISING_GAIN * laplace_epsilon, self.n_clusters, d, self.rule)
-        enough = math.ceil(math.pow(self.n_clusters, 1 / d) - 1e-9)
-        return min(max(wanted, enough), math.floor(math.pow(self.max_cells, 1 / d) + 1e-9))
 
     def _check_parameters(self, domain: Domain) -> None:
         check_whole("max_cells", self.max_cells)
@@ -213,9 +245,4 @@ class GridKMeans(PrivateClusterer):
             check_whole("n_public", self.n_public)
         if self.rule not in ("rugnik", "eugkm"):
             raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {self.rule!r}")
-        if 2**domain.n_features > self.max_cells:
-            raise ParameterError(
-                f"a grid over {domain.n_features} columns has at least 2^{domain.n_features} cells, above "
-                f"`max_cells`={self.max_cells}: use fewer columns, or a method made for many "
-                "(DPM, CoresetKMeans)"
-            )
+        check_columns(domain, self.max_cells)

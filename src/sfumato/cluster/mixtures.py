@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.budget import Plan, Step
+from sfumato.cluster.covariances import centred, definite, shrunk_to_spheres, sized_mixture
 from sfumato.cluster.distances import Reach, distance_edges
 from sfumato.cluster.shrinkage import shrunk_means
 from sfumato.curator import Curator, MomentShape, NoisyMoments, moments_sensitivity
@@ -98,40 +99,9 @@ def _mixture_of(domain: Domain, origins: FloatArray, radii: FloatArray, noisy: N
     moves = shrunk_means(noisy.sums, sizes, noisy.sum_std)
     means = domain.clip(origins + moves)
     noise = noisy.second_std / sizes
-    covariances = _covariances(noisy.seconds / _like(sizes, noisy.seconds), moves, noise)
+    seconds = noisy.seconds / sizes.reshape(-1, *(1,) * (noisy.seconds.ndim - 1))
+    covariances = shrunk_to_spheres(centred(seconds, moves), noise, is_full=seconds.ndim == 3)
     smallest = np.maximum(noise, (SMALLEST * float(domain.half_width.min())) ** 2)
-    weights = np.maximum(noisy.sizes, max(1.0, noisy.size_std / 4))
-    counts = np.maximum(noisy.sizes, 0.0)
-    return MixtureModel(weights / weights.sum(), means, _definite(covariances, smallest), counts)
-
-
-def _covariances(seconds: FloatArray, moves: FloatArray, noise: FloatArray) -> FloatArray:
-    """Centred second moments as matrices, shrunk towards a sphere where they differ from it by noise only."""
-    d = moves.shape[1]
-    if seconds.ndim == 1:
-        spheres = (seconds - (moves**2).sum(axis=1)) / d
-        return np.asarray(spheres[:, None, None] * np.eye(d))
-    if seconds.ndim == 2:
-        seconds = seconds[:, :, None] * np.eye(d)
-        centred = seconds - (moves**2)[:, :, None] * np.eye(d)
-        n_entries = d
-    else:
-        centred = seconds - moves[:, :, None] * moves[:, None, :]
-        n_entries = d * d
-    spheres = (np.trace(centred, axis1=1, axis2=2) / d)[:, None, None] * np.eye(d)
-    apart = centred - spheres
-    energy = np.maximum((apart**2).sum(axis=(1, 2)), 1e-300)
-    kept = np.maximum(0.0, 1.0 - n_entries * noise**2 / energy)
-    return np.asarray(spheres + kept[:, None, None] * apart)
-
-
-def _definite(covariances: FloatArray, smallest: FloatArray) -> FloatArray:
-    """Symmetric matrices with eigenvalues of at least `smallest`."""
-    values, vectors = np.linalg.eigh(covariances)
-    values = np.maximum(values, smallest[:, None])
-    matrices = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return np.asarray((matrices + matrices.transpose(0, 2, 1)) / 2)
-
-
-def _like(sizes: FloatArray, seconds: FloatArray) -> FloatArray:
-    return sizes.reshape(-1, *(1,) * (seconds.ndim - 1))
+    return sized_mixture(
+        means, definite(covariances, smallest), noisy.sizes, np.full(len(means), noisy.size_std)
+    )

@@ -7,39 +7,47 @@ from typing import Literal
 
 from sfumato.budget import Ledger, Plan
 from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.checks import check_whole
+from sfumato.cluster.cell_mixtures import N_ITER, mixture_of_cells
+from sfumato.cluster.checks import check_choice, check_whole
+from sfumato.cluster.grid import check_columns, grid_steps, release_grid
 from sfumato.cluster.lloyd import LloydKMeans
 from sfumato.cluster.mixtures import fit_mixture, with_moments
 from sfumato.curator import Curator, MomentShape
 from sfumato.domain import Domain
-from sfumato.errors import ParameterError
 from sfumato.models import MixtureModel
 
+GRID_COLUMNS = 3  # up to here a grid says more than moments
 MOMENTS_SHARE = Fraction(1, 2)  # the rest buys centres to start from
+N_ROUNDS = 3
 MOST_COMPONENTS = 10**4
 
 Assignment = Literal["hard", "soft"]
+ASSIGNMENTS = ("hard", "soft")
 SHAPES = ("full", "diag", "spherical")
 
 
 class DPMoG(PrivateClusterer):
     """Gaussian mixture by noisy expectation maximisation.
 
-    Half of the budget buys centres (noisy k-means with refinement); the other half buys rounds of moments:
-    each assigns rows to the components of the mixture so far and releases their sizes, means and
+    In up to three columns the budget buys a noisy grid of counts, and the mixture is fitted to its cells. In
+    more columns half of the budget buys centres (noisy k-means with refinement), the other half rounds of
+    moments: each assigns rows to the components of the mixture so far and releases their sizes, means and
     covariances. Merge the components into clusters of any shape with `MorseClustering`, at no cost.
 
     Parameters
     ----------
     n_components : int
         At most 10000.
-    assign : {"hard", "soft"}
-        "hard": a row counts in its most probable component. "soft": in all of them, by its responsibilities.
+    assign : {"soft", "hard"}
+        "soft": a row counts in all components, by its responsibilities. "hard": in its most probable one.
         Both cost the same.
-    covariance : {"diag", "full", "spherical"}
-        Shape of the covariances. Fewer numbers are less noisy: full ones need many rows.
-    n_iter : int
-        Rounds of moments, at most 100.
+    covariance : {"auto", "diag", "full", "spherical"}
+        Shape of the covariances. Fewer numbers are less noisy: full ones need many rows. Automatic: "full"
+        from a grid, else "diag".
+    start : {"auto", "grid", "centers"}
+        What is released first. Automatic: the grid in up to three columns.
+    n_iter : int or "auto"
+        Rounds, at most 100. Automatic: 10 over the cells of a grid, which cost nothing; 3 of moments.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
     bounds : (low, high) or Ball
@@ -57,7 +65,7 @@ class DPMoG(PrivateClusterer):
     weights_ : ndarray of shape (n_components,)
     means_ : ndarray of shape (n_components, d)
     covariances_ : ndarray of shape (n_components, d, d)
-        Full matrices, whatever their shape.
+        Matrices, whatever their shape.
     cluster_centers_ : ndarray of shape (n_components, d)
         The means.
     cluster_sizes_ : ndarray of shape (n_components,)
@@ -72,19 +80,18 @@ class DPMoG(PrivateClusterer):
 
     Privacy
     -------
-    Unit: one row added or removed. The steps of `LloydKMeans` for the centres; step "spread": a noisy
-    histogram of distances; step "moments", `n_iter` times: noisy sizes, sums and second moments of the
-    components of a released mixture. All compose to the budget. Public inputs: all parameters. Not private:
-    ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, docs/proofs/kmeans.md.
+    Unit: one row added or removed. From a grid: the steps "rows" and "grid" of `GridKMeans`. Otherwise the
+    steps of `LloydKMeans` for the centres; step "spread": a noisy histogram of distances; step "moments",
+    `n_iter` times: noisy sizes, sums and second moments of the components of a released mixture. All compose
+    to the budget. Public inputs: all parameters. Not private: ``labels_`` and ``predict``.
+    Proof: docs/proofs/moments.md, docs/proofs/kmeans.md, docs/proofs/grid.md.
 
     References
     ----------
     .. [1] J. Byun, Y. Choi, J. Lee. Improving the utility of differentially private clustering through
-    dynamical
-       processing. 2023.
+       dynamical processing. 2023.
     .. [2] M. Park, J. Foulds, K. Choudhary, M. Welling. DP-EM: Differentially private expectation
-    maximization.
-       AISTATS 2017.
+       maximization. AISTATS 2017.
 
     Examples
     --------
@@ -100,9 +107,10 @@ class DPMoG(PrivateClusterer):
         self,
         n_components: int = 8,
         *,
-        assign: Assignment = "hard",
-        covariance: MomentShape = "diag",
-        n_iter: int = 3,
+        assign: Assignment = "soft",
+        covariance: MomentShape | Literal["auto"] = "auto",
+        start: Literal["auto", "grid", "centers"] = "auto",
+        n_iter: int | Literal["auto"] = "auto",
         epsilon: float = 1.0,
         delta: float = 0.0,
         rho: float | None = None,
@@ -115,6 +123,7 @@ class DPMoG(PrivateClusterer):
         self.n_components = n_components
         self.assign = assign
         self.covariance = covariance
+        self.start = start
         self.n_iter = n_iter
         self.epsilon = epsilon
         self.delta = delta
@@ -127,28 +136,44 @@ class DPMoG(PrivateClusterer):
 
     def _plan(self, domain: Domain) -> Plan:
         self._check_parameters()
+        if self._has_grid(domain):
+            check_columns(domain)
+            return Plan(*grid_steps(None))
         return with_moments(
-            self._start()._plan(domain),
+            self._lloyd()._plan(domain),
             domain,
             MOMENTS_SHARE,
-            int(self.n_iter),
-            self.covariance,
+            self._rounds(N_ROUNDS),
+            self._shape("diag"),
             soft=self.assign == "soft",
             n_components=int(self.n_components),
         )
 
     def _cluster(self, curator: Curator) -> MixtureModel:
-        centers = self._start()._centres(curator).cluster_centers
-        return fit_mixture(curator, centers, int(self.n_iter), self.covariance, soft=self.assign == "soft")
+        k, soft = int(self.n_components), self.assign == "soft"
+        if self._has_grid(curator.domain):
+            synopsis = release_grid(curator, k, gain=1)  # cells are taken as they are
+            return mixture_of_cells(synopsis, k, self._shape("full"), soft=soft, n_iter=self._rounds(N_ITER))
+        centers = self._lloyd()._centres(curator).cluster_centers
+        return fit_mixture(curator, centers, self._rounds(N_ROUNDS), self._shape("diag"), soft=soft)
 
-    def _start(self) -> LloydKMeans:
-        """Where the centres come from; its budget only sets the number of its rounds."""
+    def _has_grid(self, domain: Domain) -> bool:
+        return self.start == "grid" or (self.start == "auto" and domain.n_features <= GRID_COLUMNS)
+
+    def _rounds(self, automatic: int) -> int:
+        return automatic if self.n_iter == "auto" else int(self.n_iter)
+
+    def _shape(self, automatic: MomentShape) -> MomentShape:
+        return automatic if self.covariance == "auto" else self.covariance
+
+    def _lloyd(self) -> LloydKMeans:
+        """Where centres come from; its budget only sets the number of its rounds."""
         return LloydKMeans(self.n_components, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
     def _check_parameters(self) -> None:
         check_whole("n_components", self.n_components, most=MOST_COMPONENTS)
-        check_whole("n_iter", self.n_iter, most=100)
-        if self.assign not in ("hard", "soft"):
-            raise ParameterError(f"`assign` must be 'hard' or 'soft', got {self.assign!r}")
-        if self.covariance not in SHAPES:
-            raise ParameterError(f"`covariance` must be one of {', '.join(SHAPES)}, got {self.covariance!r}")
+        if not (isinstance(self.n_iter, str) and self.n_iter == "auto"):
+            check_whole("n_iter", self.n_iter, most=100)
+        check_choice("assign", self.assign, ASSIGNMENTS)
+        check_choice("covariance", self.covariance, ("auto", *SHAPES))
+        check_choice("start", self.start, ("auto", "grid", "centers"))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Ledger, Plan
 from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
+from sfumato.cluster.cell_mixtures import mixture_of_cells
+from sfumato.cluster.checks import MOST_CLUSTERS, check_choice, check_whole
+from sfumato.cluster.grid import GridKMeans
 from sfumato.cluster.mixtures import given_covariances, with_covariances
-from sfumato.cluster.mog import SHAPES, DPMoG
+from sfumato.cluster.mog import GRID_COLUMNS, SHAPES, DPMoG
 from sfumato.curator import Curator, MomentShape
 from sfumato.domain import Domain
 from sfumato.errors import ParameterError
-from sfumato.models import CentreModel, MixtureModel, MorseModel, merged_model
+from sfumato.models import CentreModel, MixtureModel, MorseModel
 
 _OURS = ("bounds", "unit", "ledger", "random_state")
 
@@ -25,18 +27,24 @@ class MorseClustering(PrivateClusterer):
 
     Two components belong together if the density falls little on the best path between them. Paths are
     judged by their lowest point, the saddle; as the level falls, components join in a tree, which is cut at
-    the number of clusters. All of this is computed from the released mixture: only the base spends.
+    the number of clusters. Clusters that noise alone may have made are joined first. All of this is computed
+    from the released mixture: only the base spends.
 
     Parameters
     ----------
     base : estimator, optional
         A method that releases a mixture (`DPMoG`, or `LloydKMeans` with ``covariances=True``) or centres
         (any other centre method), with its own parameters. By default a `DPMoG` with three times as many
-        components as clusters, or 20. Budget, bounds, unit, ledger and seed are given here, not to the base.
+        components as clusters, and at least 20 in up to three columns or if no number is given. Budget,
+        bounds, unit, ledger and seed are given here, not to the base.
     n_clusters : int, optional
         By default as many as the largest gap between the persistences of peaks says.
-    covariance : {"diag", "full", "spherical"}
-        Shape of the covariances that are bought, with a quarter of the budget, for a base that has none.
+    covariance : {"auto", "diag", "full", "spherical"}
+        Shape of the covariances for a base that has none. They are read off its noisy grid if there is one
+        (`GridKMeans`; automatic: "full"), else bought with a quarter of the budget (automatic: "diag").
+    labels : {"component", "basin"}
+        What decides to which cluster a row belongs: its most probable component, or the peak of the density
+        to which its ascent leads.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
     bounds : (low, high) or Ball
@@ -52,7 +60,6 @@ class MorseClustering(PrivateClusterer):
     Attributes
     ----------
     n_clusters_ : int
-        May be less than `n_clusters`, if the mixture has fewer peaks.
     component_labels_ : ndarray of shape (n_components,)
         Cluster of each component.
     cluster_sizes_ : ndarray of shape (n_clusters_,)
@@ -72,9 +79,9 @@ class MorseClustering(PrivateClusterer):
     Privacy
     -------
     Unit: one row added or removed. The steps of the base; for a base that releases centres only, scaled to
-    three quarters of the budget, and the steps "spread" and "moments" of `DPMoG` for the rest. Saddles,
-    tree, cuts and labels of the tree are post-processing. Public inputs: all parameters. Not private:
-    ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, and that of the base.
+    three quarters of the budget, and the steps "spread" and "moments" of `DPMoG` for the rest. Mixtures of
+    the cells of a grid, saddles, tree and cuts are post-processing. Public inputs: all parameters. Not
+    private: ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, and that of the base.
 
     References
     ----------
@@ -100,7 +107,8 @@ class MorseClustering(PrivateClusterer):
         base: PrivateClusterer | None = None,
         n_clusters: int | None = None,
         *,
-        covariance: MomentShape = "diag",
+        covariance: MomentShape | Literal["auto"] = "auto",
+        labels: Literal["component", "basin"] = "component",
         epsilon: float = 1.0,
         delta: float = 0.0,
         rho: float | None = None,
@@ -113,6 +121,7 @@ class MorseClustering(PrivateClusterer):
         self.base = base
         self.n_clusters = n_clusters
         self.covariance = covariance
+        self.labels = labels
         self.epsilon = epsilon
         self.delta = delta
         self.rho = rho
@@ -136,29 +145,43 @@ class MorseClustering(PrivateClusterer):
         return self._again(self.release_.model.cut(n_clusters), n_clusters=n_clusters)  # type: ignore[attr-defined]
 
     def _plan(self, domain: Domain) -> Plan:
-        base = self._checked_base()
+        base = self._checked_base(domain)
         plan = base._plan(domain)
-        if _has_mixture(base):
+        if _has_mixture(base) or isinstance(base, GridKMeans):
             return plan
-        return with_covariances(plan, domain, self.covariance)
+        return with_covariances(plan, domain, self._shape("diag"))
 
     def _cluster(self, curator: Curator) -> MorseModel:
-        found = self._checked_base()._cluster(curator)
+        found = self._checked_base(curator.domain)._cluster(curator)
         if isinstance(found, CentreModel):
-            found = given_covariances(curator, found, self.covariance)
+            found = self._with_covariances(curator, found)
         assert isinstance(found, MixtureModel)
-        wanted = None if self.n_clusters is None else min(int(self.n_clusters), len(found.means))
-        return merged_model(found, wanted)
+        model = MorseModel(found, len(found.means), by_basin=self.labels == "basin")
+        return model.cut(None if self.n_clusters is None else min(int(self.n_clusters), len(found.means)))
 
-    def _checked_base(self) -> PrivateClusterer:
+    def _with_covariances(self, curator: Curator, found: CentreModel) -> MixtureModel:
+        if found.synopsis is None:
+            return given_covariances(curator, found, self._shape("diag"))
+        centers, shape = found.cluster_centers, self._shape("full")
+        return mixture_of_cells(found.synopsis, len(centers), shape, soft=True, centers=centers)
+
+    def _shape(self, automatic: MomentShape) -> MomentShape:
+        return automatic if self.covariance == "auto" else self.covariance
+
+    def _n_components(self, domain: Domain) -> int:
+        """Of the default base: enough to follow curves where a grid can show them."""
+        wanted = 3 * int(self.n_clusters or 0)
+        return max(wanted, 20) if domain.n_features <= GRID_COLUMNS or not wanted else wanted
+
+    def _checked_base(self, domain: Domain) -> PrivateClusterer:
         """The base with our budget, which sets the number of its rounds; or an error."""
         if self.n_clusters is not None:
             check_whole("n_clusters", self.n_clusters, most=MOST_CLUSTERS)
-        if self.covariance not in SHAPES:
-            raise ParameterError(f"`covariance` must be one of {', '.join(SHAPES)}, got {self.covariance!r}")
+        check_choice("covariance", self.covariance, ("auto", *SHAPES))
+        check_choice("labels", self.labels, ("component", "basin"))
         base = self.base
         if base is None:
-            base = DPMoG(20 if self.n_clusters is None else max(3 * int(self.n_clusters), 2))
+            base = DPMoG(self._n_components(domain))
         if not isinstance(base, PrivateClusterer) or not _has_centres(base):
             raise ParameterError(
                 f"`base` must be a method that releases centres or a mixture, got {base!r}: for example "

@@ -83,7 +83,7 @@ class Basins(NamedTuple):
 
     def _step(self, points: FloatArray, stretch: FloatArray) -> tuple[FloatArray, FloatArray]:
         """EM steps, stretched where the density rises all the same; and the stretch that was taken."""
-        here = self.mixture.local(self.mixture.deviations(points))
+        here = self.mixture.local(points)
         step = np.linalg.solve(here.precision, here.gradient[..., None])[..., 0]
         length = np.sqrt(np.maximum(np.einsum("ni,ni->n", step, here.gradient), np.finfo(float).tiny))
         stretch = np.maximum(np.minimum(stretch, 1 / length), 1.0)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
+from sfumato.morse.kernels import Sums, fill_densities, fill_slopes, invert_lower
 
 _BLOCK_BYTES = 2**21  # points are taken in blocks whose deviations from all means stay in the cache
 
@@ -98,16 +98,14 @@ class Mixture:
         """Natural logarithm of the density at each point."""
         points = self.checked(points)
         found = np.empty(len(points))
-        for rows in self.blocks(len(points)):
-            found[rows] = _softmax(self.log_joint(self.deviations(points[rows])))[0]
+        fill_densities(points - self.centre, self.sums, found)
         return found
 
     def responsibilities(self, points: ArrayLike) -> FloatArray:
         """Share of each component in the density at each point, of shape (n, K)."""
         points = self.checked(points)
         found = np.zeros((len(points), self.n_components))
-        for rows in self.blocks(len(points)):
-            found[rows, self.live] = _softmax(self.log_joint(self.deviations(points[rows])))[1]
+        found[:, self.live] = self.local(points).shares
         return found
 
     def predict(self, points: ArrayLike) -> IntArray:
@@ -120,14 +118,13 @@ class Mixture:
 
     def gradient(self, points: ArrayLike) -> FloatArray:
         """Gradient of the log density at each point, of shape (n, d)."""
-        deviations = self.deviations(self.checked(points))
-        return self._slopes(deviations, _softmax(self.log_joint(deviations))[1])
+        return self.local(self.checked(points)).gradient
 
     def hessian(self, points: ArrayLike) -> FloatArray:
         """Hessian of the log density at each point, of shape (n, d, d)."""
-        deviations = self.deviations(self.checked(points))
-        here = self.local(deviations)
-        return self.pull_covariance(deviations, here.shares) - here.precision
+        points = self.checked(points)
+        here = self.local(points)
+        return self.pull_covariance(points, here) - here.precision
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> FloatArray:
         """Draw n points; from public parameters, so without any privacy cost."""
@@ -139,7 +136,7 @@ class Mixture:
         return found
 
     def blocks(self, n: int) -> Iterator[slice]:
-        """Slices of n points for which `log_joint` and `local` take little memory."""
+        """Slices of n points for which `deviations` take little memory."""
         size = max(64, _BLOCK_BYTES // (8 * len(self.live) * self.n_features))
         return (slice(start, start + size) for start in range(0, n, size))
 
@@ -149,34 +146,38 @@ class Mixture:
         return np.flatnonzero(self.weights > 0)
 
     @cached_property
-    def precisions(self) -> FloatArray:
-        """Inverse covariances of the live components."""
-        found: FloatArray = self._factors @ self._factors.transpose(0, 2, 1)
+    def centre(self) -> FloatArray:
+        """What the points of `sums` are counted from, so that a far origin costs no digits."""
+        found: FloatArray = self.means[self.live].mean(axis=0)
         return found
+
+    @cached_property
+    def sums(self) -> Sums:
+        """What the kernels need."""
+        whitened = np.einsum("ki,kij->jk", self.means[self.live] - self.centre, self._factors)
+        half_log_det = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(axis=1)
+        tops = np.log(self.weights[self.live]) + half_log_det - self.n_features / 2 * math.log(2 * math.pi)
+        precisions = self._factors @ self._factors.transpose(0, 2, 1)
+        factors = np.ascontiguousarray(self._factors.transpose(1, 2, 0))
+        return Sums(factors, np.ascontiguousarray(whitened), tops, precisions)
 
     def deviations(self, points: FloatArray) -> FloatArray:
         """Whitened deviations of points from the means of the L live components, of shape (n, L, d)."""
-        centre, beside, whitened, _ = self._constants
-        found: FloatArray = (points - centre) @ beside
-        found -= whitened
-        return found.reshape(len(points), -1, self.n_features)
+        d = self.n_features
+        found: FloatArray = (points - self.centre) @ self._factors.transpose(1, 0, 2).reshape(d, -1)
+        found -= self.sums.whitened.T.ravel()
+        return found.reshape(len(points), len(self.live), d)
 
     def log_joint(self, deviations: FloatArray) -> FloatArray:
         """Logarithm of weight times density of each live component, of shape (n, L)."""
-        found: FloatArray = self._constants[3] - 0.5 * np.einsum("nkd,nkd->nk", deviations, deviations)
+        found: FloatArray = self.sums.tops - 0.5 * np.einsum("nkd,nkd->nk", deviations, deviations)
         return found
 
-    def local(self, deviations: FloatArray) -> Local:
-        """Density, responsibilities, gradient and local scale at points with these deviations."""
-        n, _, d = deviations.shape
-        log_density, shares = _softmax(self.log_joint(deviations))
-        precision = (shares @ self.precisions.reshape(-1, d * d)).reshape(n, d, d)
-        return Local(log_density, shares, self._slopes(deviations, shares), precision)
-
-    def _slopes(self, deviations: FloatArray, shares: FloatArray) -> FloatArray:
-        n, _, d = deviations.shape
-        weighted = (deviations * shares[:, :, None]).reshape(n, -1)
-        found: FloatArray = -weighted @ self._factors.transpose(0, 2, 1).reshape(-1, d)
+    def local(self, points: FloatArray) -> Local:
+        """Density, responsibilities, gradient and local scale at points."""
+        n, d = points.shape
+        found = Local(np.empty(n), np.empty((n, len(self.live))), np.empty((n, d)), np.empty((n, d, d)))
+        fill_slopes(points - self.centre, self.sums, *found)
         return found
 
     def pulls(self, deviations: FloatArray) -> FloatArray:
@@ -184,11 +185,10 @@ class Mixture:
         found: FloatArray = np.matmul(deviations.transpose(1, 0, 2), -self._factors.transpose(0, 2, 1))
         return found.transpose(1, 0, 2)
 
-    def pull_covariance(self, deviations: FloatArray, shares: FloatArray) -> FloatArray:
-        """Covariance of the pulls under given shares: what the Hessian has above minus the precision."""
-        pulls = self.pulls(deviations)
-        centred = pulls - np.einsum("nk,nki->ni", shares, pulls)[:, None]
-        found: FloatArray = (centred * shares[:, :, None]).transpose(0, 2, 1) @ centred
+    def pull_covariance(self, points: FloatArray, here: Local) -> FloatArray:
+        """Covariance of the pulls by responsibilities: what the Hessian has above minus the precision."""
+        centred = self.pulls(self.deviations(points)) - here.gradient[:, None]
+        found: FloatArray = (centred * here.shares[:, :, None]).transpose(0, 2, 1) @ centred
         return found
 
     @cached_property
@@ -204,18 +204,9 @@ class Mixture:
                 "`covariances` must be symmetric and positive definite, got one that is not: raise its "
                 "eigenvalues to a positive floor"
             ) from None
-        eye = np.eye(self.n_features)
-        return np.stack([solve_triangular(lower[k], eye, lower=True).T for k in self.live])
-
-    @cached_property
-    def _constants(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Centre, factors side by side, whitened means, and log joint densities at the means."""
-        centre = self.means[self.live].mean(axis=0)
-        beside = np.ascontiguousarray(self._factors.transpose(1, 0, 2).reshape(self.n_features, -1))
-        whitened = np.einsum("ki,kij->kj", self.means[self.live] - centre, self._factors).ravel()
-        half_log_det = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(axis=1)
-        tops = np.log(self.weights[self.live]) + half_log_det - self.n_features / 2 * math.log(2 * math.pi)
-        return centre, beside, whitened, tops
+        inverse = np.zeros((len(self.live), self.n_features, self.n_features))
+        invert_lower(lower[self.live].astype(np.float64), inverse)
+        return inverse.transpose(0, 2, 1)
 
     def checked(self, points: ArrayLike) -> FloatArray:
         """Points as an array of the mixture's columns."""
@@ -232,14 +223,6 @@ def squared_lengths(vectors: FloatArray, scales: FloatArray) -> FloatArray:
     """Squared length of each vector v under its matrix A: v^T A v."""
     found: FloatArray = np.einsum("...i,...i->...", np.matmul(scales, vectors[..., None])[..., 0], vectors)
     return found
-
-
-def _softmax(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithm of the sum, and the shares in it."""
-    top = log_joint.max(axis=1, keepdims=True)
-    shares = np.exp(log_joint - top)
-    total = shares.sum(axis=1, keepdims=True)
-    return (top + np.log(total)).ravel(), shares / total
 
 
 def _finite(name: str, values: ArrayLike, n_axes: int) -> FloatArray:

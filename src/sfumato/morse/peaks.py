@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from sfumato.domain import FloatArray, IntArray
 from sfumato.morse.mixture import Local, Mixture, squared_lengths
 
-_CONVERGED = 1e-9  # norm of the gradient in the local scale
+_CONVERGED = 1e-8  # norm of the gradient in the local scale, before the last step
 _STUCK = 1e-6
 _MOST_STEPS = 500
 _FLAT = 1e-8  # a dip of the log density that is rounding
@@ -47,7 +47,7 @@ class Peaks(NamedTuple):
 def find_peaks(mixture: Mixture) -> Peaks:
     """Stable points reached from the means."""
     tops = climb(mixture, mixture.means)
-    here = mixture.local(mixture.deviations(tops))
+    here = mixture.local(tops)
     groups = _same_peak(mixture, tops, here)
     order = np.argsort(-here.log_density, kind="stable")
     _, first, owners = np.unique(groups[order], return_index=True, return_inverse=True)
@@ -69,8 +69,9 @@ def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
     for _ in range(_MOST_STEPS):
         at = found[going]
         here, em, newton, size = _steps(mixture, at)
-        half = mixture.log_density(at + newton / 2)  # a step must not leap over a valley
-        rising = (half >= here.log_density) & (mixture.log_density(at + newton) >= half)
+        ahead = np.concatenate([at + newton / 2, at + newton])
+        half, end = mixture.log_density(ahead).reshape(2, -1)  # a step must not leap over a valley
+        rising = (half >= here.log_density) & (end >= half)
         found[going] += np.where(rising[:, None], newton, em)
         going = going[size > _CONVERGED]
         if not len(going):
@@ -85,6 +86,21 @@ def nearest_peak(peaks: Peaks, points: FloatArray) -> IntArray:
     nearest = distances.argmin(axis=1)
     known = distances[np.arange(len(points)), nearest] < _NEAR**2 * _SAME
     return np.where(known, nearest, -1)
+
+
+def with_hidden(mixture: Mixture, peaks: Peaks, tops: FloatArray) -> tuple[Peaks, IntArray]:
+    """Peaks with those of converged points that are none of them at the end, and the peak of each point."""
+    found = nearest_peak(peaks, tops)
+    hidden = np.flatnonzero(found < 0)
+    if not len(hidden):
+        return peaks, found
+    here = mixture.local(tops[hidden])
+    _, first, groups = np.unique(
+        _same_peak(mixture, tops[hidden], here), return_index=True, return_inverse=True
+    )
+    found[hidden] = len(peaks.positions) + groups
+    new = (tops[hidden[first]], here.log_density[first], np.empty(0, np.int64), here.precision[first])
+    return Peaks(*(np.concatenate(parts) for parts in zip(peaks, new, strict=True))), found
 
 
 class Frame(NamedTuple):
@@ -109,11 +125,10 @@ class Frame(NamedTuple):
 
 def local_frame(mixture: Mixture, points: FloatArray) -> Frame:
     """Main axes at each point."""
-    deviations = mixture.deviations(points)
-    here = mixture.local(deviations)
+    here = mixture.local(points)
     lower = np.linalg.cholesky(here.precision)
     inverse = np.linalg.inv(lower)
-    covariance = inverse @ mixture.pull_covariance(deviations, here.shares) @ inverse.transpose(0, 2, 1)
+    covariance = inverse @ mixture.pull_covariance(points, here) @ inverse.transpose(0, 2, 1)
     convexity, vectors = np.linalg.eigh(-covariance)
     directions = inverse.transpose(0, 2, 1) @ vectors
     slopes = np.einsum("nij,ni->nj", directions, here.gradient)

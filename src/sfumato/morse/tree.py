@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,9 +13,11 @@ from scipy.sparse.csgraph import connected_components
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
 from sfumato.morse.basins import Basins
+from sfumato.morse.doubt import joining_order
 from sfumato.morse.mixture import Mixture
 from sfumato.morse.peaks import Peaks, find_peaks
-from sfumato.morse.saddles import Passes, find_passes
+from sfumato.morse.saddles import Passes, find_passes, no_passes
+from sfumato.morse.shoulders import shoulder_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,10 @@ class MorseTree:
         Stable points, the densest first, and the one to which each component belongs.
     saddles : Passes
         The S - 1 passes at which the S peaks join, the densest first.
+    order : int array of shape (S - 1,), optional
+        Numbers of the saddles in the order in which cuts join clusters; from the densest down by default.
+    n_doubtful : int
+        How many of these, the first, join clusters that noise may have made.
 
     Notes
     -----
@@ -55,6 +61,19 @@ class MorseTree:
     mixture: Mixture
     peaks: Peaks
     saddles: Passes
+    order: IntArray | None = None
+    n_doubtful: int = 0
+
+    def doubting(self, sizes: FloatArray, stds: FloatArray) -> MorseTree:
+        """The same tree, whose cuts first join clusters that noise in the components' sizes may have made.
+
+        Parameters
+        ----------
+        sizes, stds : float arrays of shape (K,)
+            Noisy rows of the components, and the standard deviations of the noise. See `joining_order`.
+        """
+        order, n_doubtful = joining_order(self.peaks, self.saddles, sizes, stds)
+        return replace(self, order=order, n_doubtful=n_doubtful)
 
     @property
     def n_peaks(self) -> int:
@@ -97,11 +116,16 @@ class MorseTree:
 
         The depth of a saddle is 1 - exp(-persistence): the share of the lower peak's density that is lost on
         the way to the higher one. The highest peak has depth 1, and 0 stands after the last. With depths in
-        falling order, the clusters are the peaks above the largest gap between neighbours. One peak, or
-        peaks that are hardly separated, are one cluster.
+        falling order, those of doubtful clusters left out, the clusters are the peaks above the largest gap
+        between neighbours. One peak, or peaks that are hardly separated, are one cluster.
         """
-        depths = np.concatenate([[1.0], np.sort(-np.expm1(-self.persistences))[::-1], [0.0]])
-        return 1 + int(np.argmax(-np.diff(depths)))
+        sure = self._joins[self.n_doubtful :]
+        depths = np.sort(-np.expm1(-self.persistences[sure]))[::-1]
+        return 1 + int(np.argmax(-np.diff(np.concatenate([[1.0], depths, [0.0]]))))
+
+    @property
+    def _joins(self) -> IntArray:
+        return np.arange(self.n_peaks - 1) if self.order is None else self.order
 
     def cut(self, n_clusters: int | None = None) -> IntArray:
         """Cluster of each component, of shape (K,), numbered from that of the highest peak down.
@@ -109,15 +133,23 @@ class MorseTree:
         Parameters
         ----------
         n_clusters : int, optional
-            From 1 to the number of components. A mixture that has fewer peaks has as many clusters as peaks.
-            By default the `n_clusters` of the tree.
+            From 1 to the number of components. Clusters beyond the number of peaks are components that share
+            a peak, see `sfumato.morse.shoulders`. By default the `n_clusters` of the tree.
         """
-        return self._peak_clusters(n_clusters)[self.peaks.owners]
+        wanted = self._checked(n_clusters)
+        if wanted <= self.n_peaks:
+            return self._peak_clusters(wanted)[self.peaks.owners]
+        n_components = self.mixture.n_components
+        by_peak = np.argsort(self.peaks.owners, kind="stable")
+        place = np.argsort(by_peak)
+        pairs = shoulder_pairs(self.mixture, self.peaks.owners)[: n_components - wanted]
+        return _components(place[pairs], n_components)[place]
 
     def predict(self, points: ArrayLike, n_clusters: int | None = None) -> IntArray:
         """Cluster of each point: that of the peak to which its ascent leads.
 
-        An ascent ends as soon as its end is certain: see `sfumato.morse.basins`.
+        An ascent ends as soon as its end is certain: see `sfumato.morse.basins`. If there are more clusters
+        than peaks, a point belongs to the cluster of its most probable component.
 
         Parameters
         ----------
@@ -125,14 +157,22 @@ class MorseTree:
         n_clusters : int, optional
             As for `cut`.
         """
-        clusters = self._peak_clusters(n_clusters)
+        wanted = self._checked(n_clusters)
+        if wanted > self.n_peaks:
+            return self.cut(wanted)[self.mixture.predict(self.mixture.checked(points))]
+        clusters = self._peak_clusters(wanted)
         apart = clusters[self.saddles.peaks[:, 0]] != clusters[self.saddles.peaks[:, 1]]
         outer = np.full(clusters.max() + 1, -np.inf)
         for pair, level in zip(self.saddles.peaks[apart], self.saddles.log_densities[apart], strict=True):
             outer[clusters[pair]] = np.maximum(outer[clusters[pair]], level)
         return Basins(self.mixture, self.peaks, clusters, outer).predict(points)
 
-    def _peak_clusters(self, n_clusters: int | None) -> IntArray:
+    def _peak_clusters(self, n_clusters: int) -> IntArray:
+        """Cluster of each peak, for at most as many clusters as peaks."""
+        joined = self._joins[: self.n_peaks - n_clusters]
+        return _components(self.saddles.peaks[joined], self.n_peaks)
+
+    def _checked(self, n_clusters: int | None) -> int:
         wanted = self.n_clusters if n_clusters is None else n_clusters
         n_components = self.mixture.n_components
         if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer):
@@ -142,18 +182,22 @@ class MorseTree:
                 f"`n_clusters` must be from 1 to the {n_components} components, got {wanted}: "
                 "fit more components or ask for fewer clusters"
             )
-        return _components(self.saddles.peaks[: max(0, self.n_peaks - wanted)], self.n_peaks)
+        return int(wanted)
 
 
 def merge_tree(mixture: Mixture) -> MorseTree:
-    """Find the peaks of a mixture and the saddles at which they join: see `MorseTree`."""
-    peaks = find_peaks(mixture)
-    if len(peaks.positions) == 1:
-        empty = Passes(
-            np.empty((0, mixture.n_features)), np.empty(0), np.empty((0, 2), int), np.empty(0, bool)
-        )
-        return MorseTree(mixture, peaks, empty)
-    return MorseTree(mixture, peaks, find_passes(mixture, peaks))
+    """Find the peaks of a mixture and the saddles at which they join: see `MorseTree`.
+
+    The search takes the components in an order of their own, so theirs makes no difference.
+    """
+    flat = np.column_stack(
+        [mixture.weights, mixture.means, mixture.covariances.reshape(len(mixture.means), -1)]
+    )
+    order = np.lexsort(flat.T[::-1])
+    search = Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
+    peaks = find_peaks(search)
+    saddles = find_passes(search, peaks) if len(peaks.positions) > 1 else no_passes(search)
+    return MorseTree(mixture, peaks._replace(owners=peaks.owners[np.argsort(order)]), saddles)
 
 
 def _components(pairs: IntArray, n: int) -> IntArray:

@@ -1,0 +1,26 @@
+"""Pictures of a release: its centres, its spans, its mixture, its merge tree, its noisy grid, its budget.
+
+Everything is drawn from released values and public parameters; only `spans` and `mixture` draw rows, if they
+are given some. Matplotlib comes with the extra ``report``.
+"""
+
+from sfumato.plot.grids import grid
+from sfumato.plot.marks import centres
+from sfumato.plot.mixtures import mixture
+from sfumato.plot.outlines import spans
+from sfumato.plot.steps import budget, step_shares
+from sfumato.plot.style import Source as Source  # for annotations, not a picture
+from sfumato.plot.style import blank, column_names
+from sfumato.plot.trees import dendrogram
+
+__all__ = [
+    "blank",
+    "budget",
+    "centres",
+    "column_names",
+    "dendrogram",
+    "grid",
+    "mixture",
+    "spans",
+    "step_shares",
+]

@@ -1,0 +1,74 @@
+"""Clusters of a released mixture: their sizes, means and spreads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
+from sfumato.models import MixtureModel, MorseModel
+from sfumato.plot.style import Source, distinct_colours, released
+from sfumato.release import Release
+
+
+class Groups(NamedTuple):
+    """The k clusters that the K components of a mixture form.
+
+    Parameters
+    ----------
+    labels : int array of shape (K,)
+        Cluster of each component.
+    sizes : float array of shape (k,)
+        Estimated rows.
+    means : float array of shape (k, d)
+    stds : float array of shape (k, d)
+        Standard deviation of each column.
+    """
+
+    labels: IntArray
+    sizes: FloatArray
+    means: FloatArray
+    stds: FloatArray
+
+    @classmethod
+    def of(cls, model: MixtureModel | MorseModel) -> Groups:
+        """Return the clusters of a model; those of a mixture are its components."""
+        if isinstance(model, MixtureModel):
+            stds = np.sqrt(np.diagonal(model.covariances, axis1=1, axis2=2))
+            return cls(np.arange(len(model.means)), model.sizes, model.means, stds)
+        base, labels = model.base, model.tree.cut(model.n_clusters)
+        member = np.eye(labels.max() + 1)[:, labels]  # (k, K)
+        shares = member * np.maximum(base.weights, np.finfo(float).tiny)
+        shares /= shares.sum(axis=1, keepdims=True)
+        means = shares @ base.means
+        apart = means[:, None] - base.means  # (k, K, d)
+        inner = np.diagonal(base.covariances, axis1=1, axis2=2)
+        variances = shares @ inner + np.einsum("kc,kcd->kd", shares, apart**2)
+        return cls(labels, member @ base.sizes, means, np.sqrt(variances))
+
+    def colours(self) -> list[str]:
+        """Colour of each cluster: different for neighbours."""
+        scale = np.maximum(np.ptp(self.means, axis=0), self.stds.max(axis=0))
+        means, stds = self.means / scale, self.stds / scale
+        return distinct_colours(np.stack([means - stds, means + stds], axis=1), means)
+
+
+def mixture_of(source: Source) -> tuple[Release, MixtureModel | MorseModel]:
+    """Return the release and its model, which must hold a mixture."""
+    release = released(source)
+    if not isinstance(release.model, MixtureModel | MorseModel):
+        raise ParameterError(
+            f"`source` must have a mixture, got {release.method} with a {type(release.model).__name__}. Fit "
+            "DPMoG or MorseClustering, or draw centres with sfumato.plot.centres."
+        )
+    return release, release.model
+
+
+def in_words(n_clusters: int, n_components: int, *, joined: bool) -> str:
+    """Return how many clusters or components there are."""
+    components = "1 component" if n_components == 1 else f"{n_components} components"
+    if not joined:
+        return components
+    return f"{'1 cluster' if n_clusters == 1 else f'{n_clusters} clusters'} of {components}"

@@ -1,0 +1,154 @@
+"""Centres as marks on a map, over a histogram, or as lines of parallel coordinates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.domain import FloatArray
+from sfumato.errors import ParameterError
+from sfumato.models import CentreModel, MixtureModel, MorseModel
+from sfumato.plot.grids import heat_map, histogram
+from sfumato.plot.groups import Groups
+from sfumato.plot.style import (
+    OKABE_ITO,
+    VERMILLION,
+    Source,
+    column_names,
+    crowding,
+    frame,
+    mark_areas,
+    new_axes,
+    number,
+    outline,
+    released,
+    shares_of_largest,
+    short_names,
+    strip,
+    title,
+)
+from sfumato.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DASHES = ("-", "--", ":", "-.")
+
+
+def centres(source: Source, ax: Axes | None = None) -> Axes:
+    """Draw the centres, each with its number and a mark whose area is proportional to its size.
+
+    Two columns: a map over the noisy grid, if the release has one. One column: marks on the axis under the
+    grid's histogram. More: parallel coordinates, one line per centre and one vertical axis per column; with
+    a band of one standard deviation, if the release has a mixture of up to six clusters.
+
+    Parameters
+    ----------
+    source : Release or fitted estimator
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> from sfumato import Release, plot
+    >>> plot.centres(Release.load("release.json"))  # doctest: +SKIP
+    """
+    release, model = _centre_model(source)
+    ax = ax or new_axes()
+    if model.n_features == 2:
+        _map(release, model, ax)
+    elif model.n_features == 1:
+        _line(release, model, ax)
+    else:
+        _parallel(release, model, ax)
+    title(release, f"{release.method}, {len(model.cluster_centers)} clusters, {release.privacy.budget}", ax)
+    return ax
+
+
+def _centre_model(source: Source) -> tuple[Release, CentreModel]:
+    release = released(source)
+    model = release.model
+    if isinstance(model, MixtureModel | MorseModel):
+        groups = Groups.of(model)
+        return release, CentreModel(groups.means, groups.sizes)
+    if not isinstance(model, CentreModel):
+        raise ParameterError(f"`source` must have centres, got a {type(model).__name__}")
+    return release, model
+
+
+def _map(release: Release, model: CentreModel, ax: Axes) -> None:
+    if model.synopsis is None:
+        frame(release, ax)
+    else:
+        heat_map(release, model.synopsis, ax)
+    ax.scatter(
+        model.cluster_centers[:, 0],
+        model.cluster_centers[:, 1],
+        s=mark_areas(model.cluster_sizes, ax),
+        facecolors="none",
+        edgecolors="white",
+        linewidths=1.8,
+        path_effects=outline(3.6),
+        clip_on=False,
+        zorder=3,
+    )
+    for label, (x, y) in enumerate(model.cluster_centers):
+        number(label, x, y, crowding(len(model.cluster_centers)), ax)
+
+
+def _line(release: Release, model: CentreModel, ax: Axes) -> None:
+    """Marks above the histogram, or at the height of their size if there is none."""
+    x, heights = model.cluster_centers[:, 0], model.cluster_sizes
+    if model.synopsis is None:
+        strip(release, "estimated rows per cluster", ax)
+    else:
+        histogram(release, model.synopsis, ax)
+        heights = np.full(len(x), 1.12 * ax.dataLim.ymax)
+    ax.vlines(x, 0, heights, color=VERMILLION, linestyle=":")
+    ax.scatter(x, heights, s=mark_areas(model.cluster_sizes, ax), color=VERMILLION, clip_on=False, zorder=3)
+    for label, (at, height) in enumerate(zip(x, heights, strict=True)):
+        number(label, at, height, crowding(len(x)), ax)
+
+
+def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
+    """Each column has a vertical axis from its public lower to its upper bound."""
+    low, high = np.array(release.domain.low), np.array(release.domain.high)
+    heights = (model.cluster_centers - low) / (high - low)
+    widths = 1 + 4 * np.sqrt(shares_of_largest(model.cluster_sizes))
+    labelled = _spread(heights[:, -1], gap=0.06)
+    spreads = _spreads(release, len(heights)) / (high - low)
+    at = range(model.n_features)
+    for label, line in enumerate(heights):
+        colour, dash = OKABE_ITO[label % len(OKABE_ITO)], _DASHES[label // len(OKABE_ITO) % len(_DASHES)]
+        ax.plot(at, line, dash, color=colour, linewidth=widths[label])
+        ax.fill_between(
+            at, line - spreads[label], line + spreads[label], color=colour, alpha=0.15, linewidth=0
+        )
+        aside = (model.n_features - 1 + 0.03 * model.n_features, labelled[label])
+        ax.text(*aside, str(label), color=colour, fontweight="bold", va="center_baseline")
+    names = short_names(column_names(release))
+    ranges = [f"{name}\n{a:g} to {b:g}" for name, a, b in zip(names, low, high, strict=True)]
+    many = model.n_features > 5
+    ax.set_xticks(at, ranges, parse_math=False, rotation=60 if many else 0, ha="right" if many else "center")
+    ax.set_yticks([0, 0.5, 1], ["low", "middle", "high"])
+    ax.set_ylabel("position between the public bounds")
+    ax.set_ylim(-0.02, 1.02)
+    ax.grid(axis="x", alpha=0.5)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _spreads(release: Release, n_clusters: int) -> FloatArray:
+    """Standard deviations of the clusters of a mixture; none, if their bands could not be told apart."""
+    if isinstance(release.model, MixtureModel | MorseModel) and n_clusters <= len(OKABE_ITO):
+        return Groups.of(release.model).stds
+    return np.zeros((n_clusters, release.model.n_features))
+
+
+def _spread(heights: FloatArray, gap: float) -> FloatArray:
+    """Move heights apart, so that numbers written there do not cover each other."""
+    order, stairs = np.argsort(heights), gap * np.arange(len(heights))
+    spread = np.empty(len(heights))
+    spread[order] = np.maximum.accumulate(heights[order] - stairs) + stairs
+    overshoot = max(float(spread.max(initial=0.0)) - 1, 0.0)
+    return spread - overshoot

@@ -1,0 +1,123 @@
+"""Spans as shapes on a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.density.spans import Span
+from sfumato.domain import FloatArray
+from sfumato.errors import ParameterError
+from sfumato.plot.style import (
+    MOST_CORNERS,
+    Source,
+    distinct_colours,
+    frame,
+    longer_side,
+    new_axes,
+    number_size,
+    released,
+    title,
+    write_numbers,
+)
+from sfumato.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.path import Path
+
+
+def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
+    """Draw the spans of a release with two columns, with the numbers of the larger ones.
+
+    Spans near each other differ in colour. If the metric is "geo", the columns are longitude and latitude,
+    and degrees of both are drawn as long as they are on the ground in the middle of the map.
+
+    Parameters
+    ----------
+    source : Release or fitted estimator
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    X : array-like of shape (n, 2), optional
+        Rows to draw over the spans, pale where they are in none. Such a picture shows people: the title says
+        that it must not be published.
+
+    Examples
+    --------
+    >>> from sfumato import Release, plot
+    >>> plot.spans(Release.load("release.json"))  # doctest: +SKIP
+    """
+    release, found = _spans(source)
+    ax = ax or new_axes()
+    frame(release, ax, _stretch(release))
+    _outlines(found, ax)
+    if X is not None:
+        _rows(release, X, ax)
+    number = "1 span" if len(found) == 1 else f"{len(found)} spans"
+    title(release, f"{release.method}, {number}, {release.privacy.budget}", ax, shows_rows=X is not None)
+    return ax
+
+
+def _spans(source: Source) -> tuple[Release, list[Span]]:
+    """Release and its spans, the largest first."""
+    release = released(source)
+    found: Sequence[Span] | None = getattr(release.model, "spans", None)
+    if found is None or release.model.n_features != 2:
+        raise ParameterError(
+            f"`source` must have spans over two columns, got {release.method} on {release.model.n_features} "
+            "columns. The boxes of a span, span.boxes, are there for any number of columns."
+        )
+    return release, sorted(found, key=lambda span: -span.count)
+
+
+def _stretch(release: Release) -> float:
+    if getattr(release.model, "metric", "euclidean") != "geo":
+        return 1.0
+    latitude = math.radians(float(release.domain.midpoint[1]))
+    return 1 / max(math.cos(latitude), 0.1)
+
+
+def _outlines(found: list[Span], ax: Axes) -> None:
+    from matplotlib.collections import PathCollection
+
+    paths = [_path(span) for span in found]
+    is_heavy = sum(map(len, paths)) > MOST_CORNERS
+    scale = longer_side(ax)
+    extents = np.array([span.extent / scale for span in found]).reshape(-1, 2, 2)
+    centroids = np.array([span.centroid / scale for span in found]).reshape(-1, 2)
+    colours = distinct_colours(extents, centroids)
+    pale = [(colour, 0.65) for colour in colours]
+    shapes = PathCollection(paths, facecolors=pale, edgecolors=colours, linewidths=0.8, rasterized=is_heavy)
+    ax.add_collection(shapes, autolim=False)
+    size = number_size(ax)
+    write_numbers(((span.label, _number_place(span, size)) for span in found), ax)
+    if not found:
+        ax.text(0.5, 0.5, "no place stands out of the noise", ha="center", transform=ax.transAxes)
+
+
+def _path(span: Span) -> Path:
+    from matplotlib.path import Path
+
+    # Holes run the other way round than outer rings, so that they stay empty.
+    return Path.make_compound_path(*(Path(ring, closed=True) for rings in span.polygons for ring in rings))
+
+
+def _number_place(span: Span, size: FloatArray) -> FloatArray:
+    """Middle of the widest box of a span; above a span that the number would hide."""
+    low, high = span.extent
+    if (high - low < size).all():
+        return np.array([(low[0] + high[0]) / 2, high[1] + size[1] / 2])
+    widths = ((span.boxes[:, 1] - span.boxes[:, 0]) / size).min(axis=1)
+    middle: FloatArray = span.boxes[np.argmax(widths)].mean(axis=0)
+    return middle
+
+
+def _rows(release: Release, X: ArrayLike, ax: Axes) -> None:
+    is_in_none = release.predict(X) < 0
+    rows = np.asarray(X, dtype=np.float64)
+    for part, alpha in ((is_in_none, 0.3), (~is_in_none, 0.8)):
+        ax.plot(*rows[part].T, ".", color="#444444", markersize=1.5, alpha=alpha, rasterized=True)

@@ -1,0 +1,204 @@
+"""What all pictures share: axes, titles, colours, marks and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.cluster.base import PrivateClusterer
+from sfumato.domain import FloatArray
+from sfumato.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patheffects import AbstractPathEffect
+
+Source: TypeAlias = Release | PrivateClusterer
+
+# Okabe and Ito (2008): told apart with every kind of colour vision. Yellow and black are left out, because
+# they vanish on a white or on a black page.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+BLUE, VERMILLION = OKABE_ITO[:2]
+HAZE = "#7d8b99"  # for what stays behind: seen on a white and on a black page
+MOST_CORNERS = 20_000  # beyond that, outlines weigh more than an image of them
+_LARGEST_MARK = 1 / 14  # of the width of the axes
+_LONGEST_LABEL = 28
+_MOST_NUMBERS = 20  # on a map
+_NUMBER_SIZE = (0.07, 0.05)  # width and height that each of them takes, in longer sides of the map
+
+
+def blank(width: float, height: float) -> Figure:
+    """Return an empty figure, in inches, that pyplot does not know and nobody has to close.
+
+    Parameters
+    ----------
+    width, height : float
+
+    Examples
+    --------
+    >>> from sfumato import plot
+    >>> figure = plot.blank(8, 6)
+    >>> plot.centres(release, figure.add_subplot())  # doctest: +SKIP
+    >>> figure.savefig("picture.png")  # doctest: +SKIP
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise _no_matplotlib() from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def column_names(source: Source) -> tuple[str, ...]:
+    """Names of the columns; "column 1", "column 2", ... if the table had none.
+
+    Parameters
+    ----------
+    source : Release or fitted estimator
+    """
+    release = released(source)
+    return release.columns or tuple(f"column {j}" for j in range(1, release.domain.n_features + 1))
+
+
+def released(source: Source) -> Release:
+    """Return the release of a fitted estimator, or the release itself."""
+    if isinstance(source, Release):
+        return source
+    check_is_fitted(source)
+    return source.release_
+
+
+def new_axes() -> Axes:
+    """Return the axes of a new figure of pyplot."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise _no_matplotlib() from None
+    return plt.subplots(layout="constrained")[1]
+
+
+def _no_matplotlib() -> ImportError:
+    return ImportError("pictures need matplotlib: pip install 'sfumato[report]'")
+
+
+def short_names(names: Iterable[str]) -> list[str]:
+    """Return names on one line each, cut where they are long."""
+    tidy = (" ".join(name.split()) for name in names)
+    return [name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…" for name in tidy]
+
+
+def title(release: Release, text: str, ax: Axes, *, shows_rows: bool = False) -> None:
+    """Write the title; one that says so, if the picture must not be published."""
+    if release.privacy.seeded or shows_rows:
+        reason = "SHOWS ROWS" if shows_rows else "SEEDED"
+        ax.set_title(f"{reason}: DO NOT PUBLISH\n{text}", color=VERMILLION, fontweight="bold")
+    else:
+        ax.set_title(text)
+
+
+def frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
+    """Axes over the public box of two columns, to scale unless the columns differ too much.
+
+    One unit of the second column is as long as `stretch` units of the first.
+    """
+    (x_low, y_low), (x_high, y_high) = release.domain.low, release.domain.high
+    ax.set_xlim(x_low, x_high)
+    ax.set_ylim(y_low, y_high)
+    ratio = (x_high - x_low) / (y_high - y_low) / stretch
+    ax.set_aspect(stretch if 1 / 3 <= ratio <= 3 else "auto")
+    x_name, y_name = short_names(column_names(release))
+    ax.set_xlabel(x_name, parse_math=False)
+    ax.set_ylabel(y_name, parse_math=False)
+
+
+def strip(release: Release, ylabel: str, ax: Axes) -> None:
+    """Axes over the public bounds of one column."""
+    ax.set_xlim(release.domain.low[0], release.domain.high[0])
+    ax.set_xlabel(short_names(column_names(release))[0], parse_math=False)
+    ax.set_ylabel(ylabel)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def longer_side(ax: Axes) -> FloatArray:
+    """How much of each column is as long as the longer side of the axes."""
+    size, aspect = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]), ax.get_aspect()
+    if isinstance(aspect, str):
+        return size
+    longer: FloatArray = max(size * (1, aspect)) / np.array([1, aspect])
+    return longer
+
+
+def mark_areas(sizes: FloatArray, ax: Axes, largest: float | None = None) -> FloatArray:
+    """Areas of marks in square points, proportional to sizes; `largest` is a width in axes."""
+    largest = _LARGEST_MARK * crowding(len(sizes)) if largest is None else largest
+    width = 72 * ax.bbox.width / ax.figure.dpi
+    return (largest * width) ** 2 * shares_of_largest(sizes)
+
+
+def crowding(n_marks: int) -> float:
+    """Factor by which marks shrink where there are many."""
+    return min(1.0, 3 / math.sqrt(max(n_marks, 1)))
+
+
+def shares_of_largest(sizes: FloatArray) -> FloatArray:
+    """Sizes as shares of the largest; noise may have made some negative."""
+    sizes = np.maximum(sizes, 0.0)
+    shares: FloatArray = sizes / max(float(sizes.max(initial=0.0)), 1e-300)
+    return shares
+
+
+def number(text: int, x: float, y: float, shrink: float, ax: Axes) -> None:
+    """Write a number that stands out of any background; `shrink` makes it smaller."""
+    style = {"color": "white", "fontweight": "bold", "ha": "center", "va": "center_baseline"}
+    size = 10 * max(shrink, 0.6)
+    ax.text(x, y, str(text), style, fontsize=size, path_effects=outline(2.6), zorder=4)
+
+
+def outline(width: float) -> list[AbstractPathEffect]:
+    """Return the effect of a dark line around white marks and numbers."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=width, foreground="#222222")]
+
+
+def distinct_colours(extents: FloatArray, centroids: FloatArray) -> list[str]:
+    """For each of n shapes the colour whose bearers, so far, are furthest away.
+
+    Parameters
+    ----------
+    extents : float array of shape (n, 2, d)
+        Lower and upper corner of the box around each shape.
+    centroids : float array of shape (n, d)
+    """
+    chosen = np.full(len(extents), -1)
+    for i, (low, high) in enumerate(extents):
+        gaps = np.maximum(extents[:i, 0] - high, low - extents[:i, 1]).clip(min=0)
+        apart = np.linalg.norm(gaps, axis=1) + np.linalg.norm(centroids[:i] - centroids[i], axis=1)
+        nearest = [apart[chosen[:i] == c].min(initial=np.inf) for c in range(len(OKABE_ITO))]
+        chosen[i] = np.argmax(nearest)
+    return [OKABE_ITO[c] for c in chosen]
+
+
+def number_size(ax: Axes) -> FloatArray:
+    """Width and height that a number on a map takes, in its columns."""
+    size: FloatArray = longer_side(ax) * _NUMBER_SIZE
+    return size
+
+
+def write_numbers(wanted: Iterable[tuple[int, FloatArray]], ax: Axes) -> None:
+    """Write numbers on a map at the places wanted, the first ones first, none over another."""
+    size = number_size(ax)
+    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
+    places: dict[int, FloatArray] = {}
+    for label, where in wanted:
+        place = np.clip(where, low + size / 2, high - size / 2)
+        if all((np.abs(place - other) >= size).any() for other in places.values()):
+            places[label] = place
+        if len(places) == _MOST_NUMBERS:
+            break
+    for label, (x, y) in places.items():
+        number(label, x, y, crowding(len(places)), ax)
