@@ -16,8 +16,9 @@ from scipy.stats import norm
 
 from sfumato.aggregates import Sensitivity
 from sfumato.budget import Record
-from sfumato.cluster import dbscan, density
+from sfumato.cluster import DPMoG, LloydKMeans, dbscan, density
 from sfumato.density.levels import Levels
+from sfumato.models import MorseModel
 from sfumato.synopsis import GridSynopsis
 
 PURE = ["0.01", "0.1", "1", "10"]
@@ -127,18 +128,22 @@ def check_spend(records, *, epsilon=None, delta=None, rho=None):
 
 @pytest.fixture(autouse=True)
 def no_post_processing(monkeypatch):
-    """Centres from a noisy grid cost time and no budget: take the first cells."""
+    """Centres from a noisy grid cost time and no budget: take the first cells. Nor are mixtures merged."""
 
     def first_cells(self, n_clusters):
         return np.resize(self.grid.centers(), (n_clusters, len(self.grid.shape))), np.ones(n_clusters)
 
     monkeypatch.setattr(GridSynopsis, "cluster", first_cells)
+    monkeypatch.setattr(MorseModel, "cut", lambda self, n_clusters=None: self)
+    monkeypatch.setattr(MorseModel, "attributes", lambda self: self.base.attributes())
     monkeypatch.setattr(Levels, "least_height", 0.0)
 
 
 # Two ways of asking: a number of rows that is private or public, a grid that is found or given, all cells of
-# a grid or those that stand out.
+# a grid or those that stand out, a mixture from centres or from a grid, a base with covariances or without.
 VARIANTS = {
+    "start": [{"start": "centers"}, {"start": "grid"}],
+    "base": [{"base": DPMoG(5)}, {"base": LloydKMeans(5)}],
     "n_public": [{}, {"n_public": 60}],
     "cell": [{}, {"cell": 1.0}],
     "radius": [{}, {"max_memory": 1.0}],
@@ -159,9 +164,11 @@ def fits(request, estimator_class, monkeypatch):
         shared = {"max_cells": 1000, "bounds": (-1, 1), "radius": 2.0, "min_samples": 10**6} | budget
         by_width = "cell" in known or "radius" in known
         for d, k in WORLDS_OF_CELLS if by_width else WORLDS:
-            if "max_cells" in known and 2**d > 1000:
+            parameters = shared | {"n_clusters": k, "n_components": k} | variants[request.param]
+            if ("max_cells" in known or parameters.get("start") == "grid") and 2**d > 1000:
                 continue  # a grid is for few columns
-            parameters = shared | {"n_clusters": k} | variants[request.param]
+            if parameters.get("base") is not None:
+                parameters["n_clusters"] = 2
             model = estimator_class(**{name: value for name, value in parameters.items() if name in known})
             model.fit(np.random.default_rng(d).uniform(-1, 1, size=(60, d)))
             assert "max_memory" not in variants[request.param] or not model.histogram_.is_dense

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.morse import Mixture, merge_tree
+from sfumato.morse.basins import Basins
 from sfumato.morse.peaks import climb
 
 
@@ -72,3 +73,14 @@ def test_no_points(isotropic):
 def test_one_cluster_takes_all(isotropic):
     tree = merge_tree(Mixture([0.5, 0.5], [[0.0], [9.0]], [[[1.0]], [[1.0]]]))
     np.testing.assert_array_equal(tree.predict([[0.0], [4.5], [100.0]], 1), 0)
+
+
+@pytest.mark.parametrize(("d", "seed"), [(2, 0), (2, 5), (5, 2)])
+def test_labels_need_no_saddle_where_outer_levels_are_unknown(random_mixture, d, seed):
+    mixture = random_mixture(seed, 12, d)
+    tree = merge_tree(mixture)
+    clusters, points = np.arange(tree.n_peaks), mixture.sample(500, 0)
+    unknown, low = (Basins(mixture, tree.peaks, clusters, np.full(tree.n_peaks, c)) for c in (np.inf, -1e3))
+    expected = tree.predict(points, tree.n_peaks)
+    np.testing.assert_array_equal(unknown.predict(points), expected)
+    assert (low.predict(points) != expected).any()  # a level that is too low would make too much certain

@@ -98,7 +98,7 @@ def release_grid(
     gain: float,
     rule: Rule = "rugnik",
     n_public: int | None = None,
-    max_cells: int = MAX_CELLS,
+    max_cells: int,
 ) -> GridSynopsis:
     """Noisy counts on the grid that a rule chooses for so many clusters and `gain` times the budget."""
     if n_public is None:
@@ -117,7 +117,7 @@ def release_grid(
     return GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std)
 
 
-def check_columns(domain: Domain, max_cells: int = MAX_CELLS) -> None:
+def check_columns(domain: Domain, max_cells: int) -> None:
     """Refuse a table with so many columns that a grid has too many cells."""
     if 2**domain.n_features > max_cells:
         raise ParameterError(

@@ -17,6 +17,7 @@ from sfumato.domain import Domain
 from sfumato.models import MixtureModel
 
 GRID_COLUMNS = 3  # up to here a grid says more than moments
+MOST_CELLS = 2**16  # finer ones would show no more of a component, and each round reads all of them
 MOMENTS_SHARE = Fraction(1, 2)  # the rest buys centres to start from
 N_ROUNDS = 3
 MOST_COMPONENTS = 10**4
@@ -137,7 +138,7 @@ class DPMoG(PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         self._check_parameters()
         if self._has_grid(domain):
-            check_columns(domain)
+            check_columns(domain, MOST_CELLS)
             return Plan(*grid_steps(None))
         return with_moments(
             self._lloyd()._plan(domain),
@@ -152,7 +153,7 @@ class DPMoG(PrivateClusterer):
     def _cluster(self, curator: Curator) -> MixtureModel:
         k, soft = int(self.n_components), self.assign == "soft"
         if self._has_grid(curator.domain):
-            synopsis = release_grid(curator, k, gain=1)  # cells are taken as they are
+            synopsis = release_grid(curator, k, gain=1, max_cells=MOST_CELLS)  # cells are read as they are
             return mixture_of_cells(synopsis, k, self._shape("full"), soft=soft, n_iter=self._rounds(N_ITER))
         centers = self._lloyd()._centres(curator).cluster_centers
         return fit_mixture(curator, centers, self._rounds(N_ROUNDS), self._shape("diag"), soft=soft)

@@ -24,7 +24,7 @@ from sfumato.morse.mixture import Mixture
 from sfumato.morse.peaks import Peaks, climb, nearest_peak
 
 _PLAIN_STEPS = 4  # before longer ones are tried
-_MOST_STEPS = 100
+_MOST_STEPS = 30  # before what is left of an ascent is climbed by itself
 
 
 class Basins(NamedTuple):
@@ -37,7 +37,8 @@ class Basins(NamedTuple):
     clusters : int array of shape (S,)
         Cluster of each peak.
     outer : float array of shape (n_clusters,)
-        Log density of the highest saddle between each cluster and any other.
+        Log density of the highest saddle between each cluster and any other. Infinite where it is known only
+        from below, so that nothing is certain: the ascents of all points of the cluster are followed.
     """
 
     mixture: Mixture

@@ -18,6 +18,7 @@ _NEGLIGIBLE = -60.0
 _TINY = 1e-300
 _POINT = 1e-16  # squared length in the local scale below which a tangent has no direction
 _MOST_HALVINGS = 50
+_NO_CURVATURE = 1e-12
 
 
 class Sums(NamedTuple):
@@ -94,8 +95,11 @@ def mean_precision(sums: Sums, shares: Floats, precision: Floats) -> None:
     for k in range(len(shares)):
         if shares[k] > 0.0:
             for i in range(d):
-                for j in range(d):
+                for j in range(i + 1):
                     precision[i, j] += shares[k] * sums.precisions[k, i, j]
+    for i in range(d):
+        for j in range(i):
+            precision[j, i] = precision[i, j]
 
 
 @njit(cache=True, nogil=True)
@@ -166,29 +170,119 @@ def fill_slopes(
 
 
 @njit(cache=True, nogil=True)
-def deepen(
-    paths: Floats, which: Integers, low: Floats, high: Floats, sums: Sums, tolerance: float, positions: Floats
+def fill_frames(
+    points: Floats,
+    sums: Sums,
+    log_density: Floats,
+    gradient: Floats,
+    curvatures: Floats,
+    directions: Floats,
 ) -> None:
-    """Where the density stops falling on each path, between two fractional numbers of nodes.
+    """Log density (n), gradient (n, d), curvatures (n, d) and their directions (n, d, d) at n points."""
+    for n in range(len(points)):
+        log_density[n] = frame(points[n], sums, gradient[n], curvatures[n], directions[n])
+
+
+@njit(cache=True, nogil=True)
+def frame(point: Floats, sums: Sums, gradient: Floats, curvatures: Floats, directions: Floats) -> float:
+    """Gradient and main axes at a point, see `sfumato.morse.peaks.Frame`, and the log density."""
+    d, n_components = sums.whitened.shape
+    deviations, pulls = np.empty((d, n_components)), np.empty((n_components, d))
+    shares, no_gaps = np.empty(n_components), np.zeros(n_components)
+    precision, convexity, inverse = np.empty((d, d)), np.zeros((d, d)), np.zeros((1, d, d))
+    join(point, sums, deviations, shares)
+    log_density = share(shares, shares)
+    mean_precision(sums, shares, precision)
+    linearise(sums, deviations, shares, no_gaps, pulls, convexity, gradient)
+    invert_lower(np.linalg.cholesky(precision).astype(np.float64).reshape((1, d, d)), inverse)
+    values, vectors = np.linalg.eigh(inverse[0] @ convexity @ inverse[0].T)
+    curvatures[:] = 1 + values
+    directions[:] = inverse[0].T @ vectors
+    return log_density
+
+
+@njit(cache=True, nogil=True)
+def ascend(points: Floats, sums: Sums, most_steps: int, converged: float, stuck: float) -> None:
+    """Take points to the peaks above them, in place: see `sfumato.morse.peaks.climb`."""
+    d, n_components = sums.whitened.shape
+    deviations, shares = np.empty((d, n_components)), np.empty(n_components)
+    gradient, curvatures, directions = np.empty(d), np.empty(d), np.empty((d, d))
+    ahead = np.empty((2, d))
+    for n in range(len(points)):
+        for _ in range(most_steps):
+            log_density = frame(points[n], sums, gradient, curvatures, directions)
+            slopes = directions.T @ gradient
+            size = math.sqrt((slopes * slopes).sum())
+            # A mean may lie exactly on a saddle, where nothing pulls: leave along the direction that rises.
+            if size < stuck and curvatures[0] < -stuck:
+                slopes[0] -= 0.1 * curvatures[0]
+                size = 1.0
+            turned = slopes / np.maximum(np.abs(curvatures), _NO_CURVATURE)
+            turned /= max(1.0, math.sqrt((turned * turned).sum()) / max(size, 1.0))
+            step = directions @ turned
+            ahead[0], ahead[1] = points[n] + step / 2, points[n] + step
+            join(ahead[0], sums, deviations, shares)
+            half = share(shares, shares)
+            join(ahead[1], sums, deviations, shares)
+            # A step must not leap over a valley.
+            if half >= log_density and share(shares, shares) >= half:
+                points[n] = ahead[1]
+            else:
+                points[n] += directions @ slopes
+            if size <= converged:
+                break
+
+
+@njit(cache=True, nogil=True)
+def place(path: Floats, at: float, position: Floats) -> int:
+    """Position on a path at a fractional number of nodes, and the node before it."""
+    node = min(int(at), len(path) - 2)
+    for i in range(len(position)):
+        position[i] = path[node, i] + (at - node) * (path[node + 1, i] - path[node, i])
+    return node
+
+
+@njit(cache=True, nogil=True)
+def fill_levels(paths: Floats, per_segment: int, sums: Sums, levels: Floats) -> None:
+    """Log density along paths (n, m, d), at equal parts of their segments."""
+    deviations, shares = np.empty(sums.whitened.shape), np.empty(len(sums.tops))
+    position = np.empty(paths.shape[2])
+    for n in range(len(paths)):
+        for sample in range(levels.shape[1]):
+            place(paths[n], sample / per_segment, position)
+            join(position, sums, deviations, shares)
+            levels[n, sample] = share(shares, shares)
+
+
+@njit(cache=True, nogil=True)
+def deepen(
+    paths: Floats,
+    which: Integers,
+    lowest: Floats,
+    reach: float,
+    sums: Sums,
+    tolerance: float,
+    positions: Floats,
+) -> None:
+    """Where the density stops falling on each path, within reach of a fractional number of nodes.
 
     By halving until the log density at the middle and the lowest differ by less than the tolerance.
     """
     m, d = paths.shape[1:]
     deviations, shares, gradient = np.empty(sums.whitened.shape), np.empty(len(sums.tops)), np.empty(d)
     for n in range(len(which)):
-        path, left, right = paths[which[n]], low[n], high[n]
+        path = paths[which[n]]
+        left, right = max(lowest[n] - reach, 0.0), min(lowest[n] + reach, m - 1.0)
         for _ in range(_MOST_HALVINGS):
             middle = (left + right) / 2
-            node = min(int(middle), m - 2)
-            for i in range(d):
-                positions[n, i] = path[node, i] + (middle - node) * (path[node + 1, i] - path[node, i])
+            node = place(path, middle, positions[n])
             climb_rate(positions[n], sums, deviations, shares, gradient)
-            rise = 0.0
+            slope = 0.0
             for i in range(d):
-                rise += gradient[i] * (path[node + 1, i] - path[node, i])
-            if abs(rise) * (right - left) < tolerance:
+                slope += gradient[i] * (path[node + 1, i] - path[node, i])
+            if abs(slope) * (right - left) < tolerance:
                 break
-            if rise > 0:
+            if slope > 0:
                 right = middle
             else:
                 left = middle
@@ -257,9 +351,12 @@ def newton(points: Floats, sums: Sums, most_steps: int, converged: float) -> Non
     matrix, precision, step = np.empty((d, d)), np.empty((d, d)), np.empty(d)
     for n in range(len(points)):
         join(points[n], sums, deviations, logs)
-        for _ in range(most_steps):
+        for taken in range(most_steps):
             share(logs, shares)
-            join(points[n], sums, deviations, gaps)
+            if taken:
+                join(points[n], sums, deviations, gaps)
+            else:
+                gaps[:] = logs
             middle = 0.0
             for k in range(n_components):
                 gaps[k] -= logs[k]

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from sfumato.domain import FloatArray, IntArray
+from sfumato.morse.kernels import ascend, fill_frames
 from sfumato.morse.mixture import Local, Mixture, squared_lengths
 
 _CONVERGED = 1e-8  # norm of the gradient in the local scale, before the last step
@@ -64,18 +65,9 @@ def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
     By Newton's steps, turned uphill and no longer than an EM step or one local unit; where the density does
     not rise half way and at the end, by the EM step.
     """
-    found = points.copy()
-    going = np.arange(len(points))
-    for _ in range(_MOST_STEPS):
-        at = found[going]
-        here, em, newton, size = _steps(mixture, at)
-        ahead = np.concatenate([at + newton / 2, at + newton])
-        half, end = mixture.log_density(ahead).reshape(2, -1)  # a step must not leap over a valley
-        rising = (half >= here.log_density) & (end >= half)
-        found[going] += np.where(rising[:, None], newton, em)
-        going = going[size > _CONVERGED]
-        if not len(going):
-            break
+    found: FloatArray = points - mixture.centre
+    ascend(found, mixture.sums, _MOST_STEPS, _CONVERGED, _STUCK)
+    found += mixture.centre
     return found
 
 
@@ -108,45 +100,27 @@ class Frame(NamedTuple):
 
     Parameters
     ----------
-    here : Local
+    log_density : float array of shape (n,)
+    gradient : float array of shape (n, d)
+        Of the log density.
     curvatures : float array of shape (n, d)
         Of minus the log density, rising; at most 1.
     directions : float array of shape (n, d, d)
         As columns v, with v^T P v = 1.
-    slopes : float array of shape (n, d)
-        Of the log density along each.
     """
 
-    here: Local
+    log_density: FloatArray
+    gradient: FloatArray
     curvatures: FloatArray
     directions: FloatArray
-    slopes: FloatArray
 
 
 def local_frame(mixture: Mixture, points: FloatArray) -> Frame:
     """Main axes at each point."""
-    here = mixture.local(points)
-    lower = np.linalg.cholesky(here.precision)
-    inverse = np.linalg.inv(lower)
-    covariance = inverse @ mixture.pull_covariance(points, here) @ inverse.transpose(0, 2, 1)
-    convexity, vectors = np.linalg.eigh(-covariance)
-    directions = inverse.transpose(0, 2, 1) @ vectors
-    slopes = np.einsum("nij,ni->nj", directions, here.gradient)
-    return Frame(here, 1 + convexity, directions, slopes)
-
-
-def _steps(mixture: Mixture, points: FloatArray) -> tuple[Local, FloatArray, FloatArray, FloatArray]:
-    """The EM step, the Newton step made an ascent in every direction, and the size of the former."""
-    here, curvatures, directions, along = local_frame(mixture, points)
-    size = np.linalg.norm(along, axis=1)
-    # A mean may lie exactly on a saddle, where nothing pulls: leave it along the direction that rises.
-    stuck = (size < _STUCK) & (curvatures[:, 0] < -_STUCK)
-    along[stuck, 0] += 0.1 * np.abs(curvatures[stuck, 0])
-    size[stuck] = 1.0
-    newton = along / np.maximum(np.abs(curvatures), 1e-12)
-    newton /= np.maximum(1.0, np.linalg.norm(newton, axis=1) / np.maximum(size, 1.0))[:, None]
-    em, newton = (np.einsum("nij,nj->ni", directions, step) for step in (along, newton))
-    return here, em, newton, size
+    n, d = points.shape
+    found = Frame(np.empty(n), np.empty((n, d)), np.empty((n, d)), np.empty((n, d, d)))
+    fill_frames(points - mixture.centre, mixture.sums, *found)
+    return found
 
 
 def _same_peak(mixture: Mixture, tops: FloatArray, here: Local) -> IntArray:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.morse.kernels import deepen, newton, push_up
+from sfumato.morse.kernels import deepen, fill_levels, newton, push_up
 from sfumato.morse.mixture import Mixture, squared_lengths
 from sfumato.morse.peaks import Peaks, climb, local_frame, with_hidden
 
@@ -171,15 +171,19 @@ def _kruskal(passes: Passes, n_peaks: int) -> tuple[IntArray, IntArray]:
     Numbers from `n_peaks` on are peaks to which no mean leads: paths may cross them, but they are no leaves.
     """
     key = passes.log_densities - _TIE * (1 + np.abs(passes.log_densities)) * ~passes.exact
-    first = np.arange(passes.peaks.max(initial=0) + 1)  # densest peak of the part of each
+    first = list(range(passes.peaks.max(initial=0) + 1))  # densest peak of the part of each
+    pairs = passes.peaks.tolist()
     chosen, ends = [], []
     for candidate in np.argsort(-key, kind="stable"):
-        pair = passes.peaks[candidate]
-        elder, younger = sorted(first[pair])
-        if elder != younger and younger < n_peaks:
+        elder, younger = sorted(first[peak] for peak in pairs[candidate])
+        if elder == younger:
+            continue
+        if younger < n_peaks:
             chosen.append(candidate)
-            ends.append(np.where(pair < n_peaks, pair, first[pair]))
-        first[first == younger] = elder
+            ends.append([peak if peak < n_peaks else first[peak] for peak in pairs[candidate]])
+            if len(chosen) == n_peaks - 1:
+                break
+        first = [elder if part == younger else part for part in first]
     return np.array(chosen, dtype=np.int64), np.array(ends, dtype=np.int64).reshape(-1, 2)
 
 
@@ -233,15 +237,13 @@ def find_valleys(
 ) -> Valleys:
     """Where the density is lowest along paths, also between nodes: all local minima and the lower ends."""
     n, m, d = paths.shape
-    at = np.linspace(0, m - 1, (m - 1) * per_segment + 1)
-    before = np.minimum(at.astype(np.int64), m - 2)
-    points = paths[:, before] + (at - before)[:, None] * np.diff(paths, axis=1)[:, before]
-    levels = mixture.log_density(points.reshape(-1, d)).reshape(n, len(at))
+    centred = paths - mixture.centre
+    levels = np.empty((n, (m - 1) * per_segment + 1))
+    fill_levels(centred, per_segment, mixture.sums, levels)
     padded = np.pad(levels, ((0, 0), (1, 1)), constant_values=np.inf)
     which, step = np.nonzero((levels < padded[:, :-2]) & (levels <= padded[:, 2:]))
-    low, high = at[np.maximum(step - 1, 0)], at[np.minimum(step + 1, len(at) - 1)]
     found = np.empty((len(which), d))
-    deepen(paths - mixture.centre, which, low, high, mixture.sums, tolerance, found)
+    deepen(centred, which, step / per_segment, 1 / per_segment, mixture.sums, tolerance, found)
     found += mixture.centre
     return Valleys(which, found, np.minimum(mixture.log_density(found), levels[which, step]))
 
@@ -260,12 +262,13 @@ def critical_points(mixture: Mixture, points: FloatArray) -> FloatArray:
 
 def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> tuple[Passes, Peaks]:
     """Those of critical points that are saddles of index one between two peaks, and all the peaks."""
-    here, curvatures, directions, slopes = local_frame(mixture, points)
+    points = points[_distinct(points, mixture.log_density(points), np.ptp(peaks.positions, axis=0))]
+    levels, gradient, curvatures, directions = local_frame(mixture, points)
+    slopes = np.einsum("nij,ni->nj", directions, gradient)
     steepness = np.sqrt(1 - curvatures[:, 0])  # pulls that balance: their rounding is what remains
     flat = np.linalg.norm(slopes, axis=1) < _ZERO_GRADIENT * (1 + steepness)
     saddle = np.flatnonzero(flat & ((curvatures < 0).sum(axis=1) == 1))
-    saddle = saddle[_distinct(points[saddle], here.log_density[saddle])]
-    points, levels, curvatures = points[saddle], here.log_density[saddle], curvatures[saddle]
+    points, levels, curvatures = points[saddle], levels[saddle], curvatures[saddle]
     rising = _OFFSET * directions[saddle, :, 0] / np.sqrt(np.maximum(-curvatures[:, :1], 1.0))
     tops = climb(mixture, np.concatenate([points + rising, points - rising]))
     peaks, ends = with_hidden(mixture, peaks, tops)
@@ -274,8 +277,8 @@ def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> tuple[Pa
     return Passes(points, levels, ends, np.ones(len(points), dtype=bool)).take(apart), peaks
 
 
-def _distinct(points: FloatArray, levels: FloatArray) -> IntArray:
+def _distinct(points: FloatArray, levels: FloatArray, scale: FloatArray) -> IntArray:
     """One of each set of points that are equal but for rounding."""
-    scale = np.ptp(points, axis=0) if len(points) else np.ones(points.shape[1])
-    key = np.column_stack([points / np.where(scale > 0, scale, 1.0), levels])
-    return np.unique(key.round(6), axis=0, return_index=True)[1]
+    key = np.column_stack([points / np.where(scale > 0, scale, 1.0), levels]).round(6)
+    order = np.lexsort(key.T[::-1])
+    return order[np.diff(key[order], axis=0, prepend=np.inf).any(axis=1)]

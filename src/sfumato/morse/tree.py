@@ -163,7 +163,8 @@ class MorseTree:
         clusters = self._peak_clusters(wanted)
         apart = clusters[self.saddles.peaks[:, 0]] != clusters[self.saddles.peaks[:, 1]]
         outer = np.full(clusters.max() + 1, -np.inf)
-        for pair, level in zip(self.saddles.peaks[apart], self.saddles.log_densities[apart], strict=True):
+        levels = np.where(self.saddles.exact, self.saddles.log_densities, np.inf)  # a bound makes nothing sure
+        for pair, level in zip(self.saddles.peaks[apart], levels[apart], strict=True):
             outer[clusters[pair]] = np.maximum(outer[clusters[pair]], level)
         return Basins(self.mixture, self.peaks, clusters, outer).predict(points)
 
