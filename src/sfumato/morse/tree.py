@@ -163,7 +163,7 @@ class MorseTree:
         clusters = self._peak_clusters(wanted)
         apart = clusters[self.saddles.peaks[:, 0]] != clusters[self.saddles.peaks[:, 1]]
         outer = np.full(clusters.max() + 1, -np.inf)
-        levels = np.where(self.saddles.exact, self.saddles.log_densities, np.inf)  # a bound makes nothing sure
+        levels = np.where(self.saddles.exact, self.saddles.log_densities, np.inf)  # bounds prove nothing
         for pair, level in zip(self.saddles.peaks[apart], levels[apart], strict=True):
             outer[clusters[pair]] = np.maximum(outer[clusters[pair]], level)
         return Basins(self.mixture, self.peaks, clusters, outer).predict(points)
