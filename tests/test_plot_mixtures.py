@@ -33,7 +33,9 @@ def mixture(d=2, *, n_components=5, scale=0.2):
     steps = np.arange(n_components)
     means[:, 0] = np.where(steps % 2, 7.5, 1.5) + 0.7 * (steps // 2)
     sizes = 100.0 * (steps + 1)
-    return MixtureModel(sizes / sizes.sum(), means, np.stack([scale**2 * np.eye(d)] * n_components), sizes)
+    return MixtureModel(
+        sizes / sizes.sum(), means, np.stack([scale**2 * np.eye(d)] * n_components), sizes, 0 * sizes
+    )
 
 
 def release(model, *, columns=(), seeded=False):

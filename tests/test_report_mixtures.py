@@ -49,7 +49,9 @@ def mixture(d=2, *, n_components=4):
     means = np.full((n_components, d), 5.0)
     means[:, 0] = 1 + 5 * (steps // 2) + 0.8 * (steps % 2)
     sizes = 100.0 * (steps + 1)
-    return MixtureModel(sizes / sizes.sum(), means, np.stack([0.04 * np.eye(d)] * n_components), sizes)
+    return MixtureModel(
+        sizes / sizes.sum(), means, np.stack([0.04 * np.eye(d)] * n_components), sizes, 0 * sizes
+    )
 
 
 def release(model, *, columns=()):

@@ -26,8 +26,8 @@ def dendrogram(source: Source, ax: Axes | None = None) -> Axes:
 
     A dot is a peak of the density, at its height; its area is proportional to the rows of its components,
     whose numbers stand above it. Two branches join at the height of the saddle between them: where the
-    density is lowest on the best path. The dashed line cuts the tree into clusters, which have one colour and
-    their number where the line meets them.
+    density is lowest on the best path. Clusters have one colour and a number. A dashed line is drawn at the
+    level that cuts the tree into them, if there is one; there is none if doubtful ones were joined first.
 
     Parameters
     ----------
@@ -60,13 +60,25 @@ def _draw(model: MorseModel, groups: Groups, ax: Axes) -> None:
     _axis(bottom, ax)
     _branches(tree, heights, [colours[c] if c >= 0 else HAZE for c in clusters], bottom, ax)
     _peaks(model, heights, [colours[c] for c in clusters[: tree.n_peaks]], ax)
-    n_joined = tree.n_peaks - len(groups.sizes)
-    around = np.concatenate([[0.0], heights[tree.n_peaks :], [bottom]])  # the levels of joining, falling
-    cut = around[n_joined : n_joined + 2].mean()
-    ax.axhline(cut, color=ax.xaxis.label.get_color(), linestyle="--", linewidth=0.9, zorder=2)
-    stems = {cluster: np.array([x, cut]) for cluster, x in zip(clusters, _places(tree), strict=True)}
+    cut = _cut(tree, len(groups.sizes), np.concatenate([[0.0], heights[tree.n_peaks :], [bottom]]))
+    if cut is not None:
+        ax.axhline(cut, color=ax.xaxis.label.get_color(), linestyle="--", linewidth=0.9, zorder=2)
+    stems: dict[int, FloatArray] = {}
+    for cluster, x, height in zip(clusters, _places(tree), heights, strict=True):
+        if cut is not None:
+            stems[int(cluster)] = np.array([x, cut])
+        elif cluster >= 0:
+            stems.setdefault(int(cluster), np.array([x, height]))
     largest_first = np.argsort(-groups.sizes, kind="stable")
-    write_numbers(((int(cluster), stems[cluster]) for cluster in largest_first), ax)
+    write_numbers(((int(c), stems[int(c)]) for c in largest_first if int(c) in stems), ax)
+
+
+def _cut(tree: MorseTree, n_clusters: int, levels: FloatArray) -> float | None:
+    """Height that cuts the tree into the clusters, if there is one."""
+    n_joined = tree.n_peaks - n_clusters
+    if n_joined < 0 or (tree.order is not None and (tree.order[:n_joined] >= n_joined).any()):
+        return None
+    return float(levels[n_joined : n_joined + 2].mean())
 
 
 def _heights(tree: MorseTree) -> FloatArray:
@@ -94,11 +106,11 @@ def _places(tree: MorseTree) -> FloatArray:
 
 
 def _clusters(tree: MorseTree, groups: Groups) -> IntArray:
-    """Cluster of each peak, then of each join; -1 for joins below the cut."""
+    """Cluster of each peak, then of each join; -1 for joins of different clusters."""
     found = np.full(2 * tree.n_peaks - 1, -1, dtype=np.int64)
     found[tree.peaks.owners] = groups.labels
-    for row, (node, _) in enumerate(_children(tree)[: tree.n_peaks - len(groups.sizes)]):
-        found[tree.n_peaks + row] = found[node]
+    for join, (first, second) in enumerate(_children(tree), tree.n_peaks):
+        found[join] = found[first] if found[first] == found[second] else -1
     return found
 
 
