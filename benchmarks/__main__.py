@@ -23,6 +23,7 @@ TABLES = (
     "mixture_accuracy",
     "morse_time",
     "medoids_time",
+    "source_target",
 )
 NEED_DATA = ("density_time",)  # all their rows come from the folder that SFUMATO_DATA names
 HERE = Path(__file__).parent

@@ -282,7 +282,7 @@ def draw_growth(rows: list[dict[str, Any]], path: Path = PICTURES / "density_row
     with mpl.rc_context(STYLE):
         figure = plot.blank(4.6, 3.0)
         ax = figure.add_subplot()
-        for method, colour, marker in zip(on_cabs(), plot.OKABE_ITO, "os", strict=False):
+        for method, colour, marker in zip(on_cabs(), plot.style.OKABE_ITO, "os", strict=False):
             draw_method([row for row in rows if row["method"] == method], method, colour, marker, ax)
         ax.set(xlabel="million rows", ylabel="fit, s", title="Time of a fit", xlim=(0, None), ylim=(0, None))
         ax.grid(axis="y", color="#eeeeee", linewidth=0.6)

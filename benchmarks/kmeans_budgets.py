@@ -130,7 +130,7 @@ def draw(measured: dict[str, Any], path: Path = PICTURE) -> None:
 
 
 def draw_panel(name: str, measured: dict[str, Any], ax: "Axes") -> None:
-    from sfumato.plot import OKABE_ITO
+    from sfumato.plot.style import OKABE_ITO
 
     ax.axhline(1.0, color="#aaaaaa", linewidth=1.0, label="non-private k-means")
     for method, colour, marker in zip((*METHODS, PEER), (*OKABE_ITO[:6], "#777777"), "o.^vsDx", strict=True):

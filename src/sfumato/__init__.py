@@ -15,6 +15,7 @@ from sfumato.cluster import (
     LocalSearchKMeans,
     MaxCoverKMeans,
     MorseClustering,
+    SourceTargetClustering,
     grid_size,
 )
 from sfumato.domain import Ball
@@ -40,6 +41,7 @@ __all__ = [
     "MorseClustering",
     "RandomProjection",
     "Release",
+    "SourceTargetClustering",
     "__version__",
     "datasets",
     "grid_size",

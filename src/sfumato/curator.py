@@ -20,6 +20,8 @@ from sfumato.aggregates import (
     GroupedMoments,
     GroupedSums,
     Marginals,
+    NearestDistance,
+    NearestSums,
     Projected,
     RowCount,
     Sensitivity,
@@ -52,12 +54,15 @@ __all__ = [
     "MomentShape",
     "Noisy",
     "NoisyCells",
+    "NoisyMeans",
     "NoisyMoments",
     "NoisySplits",
     "NoisySums",
     "SplitRule",
     "cover_sensitivity",
     "moments_sensitivity",
+    "nearest_distance_sensitivity",
+    "nearest_sensitivity",
     "open_curator",
     "sums_sensitivity",
     "swap_sensitivity",
@@ -165,6 +170,25 @@ class NoisyMoments:
 
 
 @dataclass(frozen=True)
+class NoisyMeans:
+    """Released means. Public.
+
+    Parameters
+    ----------
+    means : float array of shape (n, d)
+        In the units of the data.
+    units : float array of shape (d,)
+        How far one unit of the noise moves a mean, along each column.
+    record : Record
+        The mechanism, its sensitivity and its scale.
+    """
+
+    means: FloatArray
+    units: FloatArray
+    record: Record
+
+
+@dataclass(frozen=True)
 class NoisySplits:
     """Chosen splits of groups and released sizes of their sides. Public.
 
@@ -196,6 +220,16 @@ def moments_sensitivity(
     if soft:
         return SoftMoments.sensitivity_in(domain.n_features, shape, n_components)
     return GroupedMoments.sensitivity_in(domain.n_features, shape)
+
+
+def nearest_sensitivity(domain: Domain, n_points: int) -> Sensitivity:
+    """Sensitivity of `Curator.nearest` with so many points, for a plan to declare."""
+    return NearestSums.sensitivity_in(domain, n_points)
+
+
+def nearest_distance_sensitivity(domain: Domain, total_weight: int) -> Sensitivity:
+    """Sensitivity of `Curator.nearest_distance` with weights of this sum, for a plan to declare."""
+    return NearestDistance.sensitivity_in(domain, total_weight)
 
 
 def cover_sensitivity(n_candidates: int) -> Sensitivity:
@@ -271,10 +305,10 @@ class Curator:
         cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
         return NoisyCells(cells, counts, public[-1], record)
 
-    def threshold_for(self, step: str, grid: Grid, n_expected: float) -> int:
-        """Least threshold of `sparse_cells` at which at most so many empty cells pass on average: public."""
+    def threshold_for(self, step: str, partition: Partition, n_expected: float) -> int:
+        """Least threshold, in integers, that at most so many empty cells pass on average: public."""
         record = self._plan.nominal(self._plan[step])
-        return threshold_for(grid.n_cells, record.mechanism, record.scale, n_expected)
+        return threshold_for(partition.n_cells, record.mechanism, record.scale, n_expected)
 
     def distances(
         self,
@@ -320,6 +354,21 @@ class Curator:
         unit = noisy.std / LATTICE_RADIUS
         stds = noisy.std / COUNT_WEIGHT, unit * radii, unit * radii**2
         return NoisyMoments(*aggregate.unpack(noisy.values), *stds)
+
+    def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
+        """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
+        aggregate = NearestSums(self.domain, points, t)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        noisy = self._noisy(record, aggregate.sums(self._engine.fold(aggregate)))
+        return NoisyMeans(aggregate.means(noisy.values), aggregate.steps / t, record)
+
+    def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
+        """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
+        aggregate = NearestDistance(NearestSums(self.domain, points, t), weights)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        noisy = self._noisy(record, aggregate.total(self._engine.fold(aggregate)))
+        unit = np.array([aggregate.unit])
+        return NoisyMeans(noisy.values[:, None] * unit, unit, record)
 
     def splits(
         self,

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.neighbors import KDTree
 
 from sfumato.density.dbscan import DBSCANModel, Guarantee
 from sfumato.density.histogram import NoisyHistogram
@@ -173,12 +174,57 @@ class MorseModel:
         return self.tree.cut(self.n_clusters)[self.base.predict(rows)]
 
 
+@dataclass(frozen=True, eq=False)
+class SourceTargetModel:
+    """Centres chosen among public targets, beside a sanitised source that serves targets as well.
+
+    Parameters
+    ----------
+    cluster_centers : float array of shape (k, d)
+    center_indices : int array of shape (k,)
+        Which targets the centres are.
+    sanitized_source : float array of shape (m, d)
+    cost : float
+        Mean distance of the targets from the nearest centre or sanitised point.
+    n_representatives : int
+        Targets of which the private source was asked.
+    diff_bound : float, optional
+        Bound on the error of the cost that comes from sanitising.
+    """
+
+    cluster_centers: FloatArray
+    center_indices: IntArray
+    sanitized_source: FloatArray
+    cost: float
+    n_representatives: int
+    diff_bound: float | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.cluster_centers.shape[1])
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Index of the nearest centre of each row, -1 where a sanitised point is as near."""
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        distances, nearest = (found[:, 0] for found in KDTree(self.cluster_centers).query(rows))
+        served = self.sanitized_source
+        free = KDTree(served).query(rows)[0][:, 0] if len(served) else np.full(len(rows), np.inf)
+        return np.where(distances < free, nearest, -1).astype(np.int64)
+
+
 PUBLISHABLE: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
         MixtureModel,
         MorseModel,
         CentreModel,
+        SourceTargetModel,
         DBSCANModel,
         DensityModel,
         Guarantee,

@@ -15,9 +15,21 @@ import pytest
 
 import sfumato.aggregates
 from sfumato import aggregates, domain, partition
-from sfumato.aggregates import Cells, Coverage, Distances, GroupedSums, Marginals, Projected, RowCount, Swaps
+from sfumato.aggregates import (
+    Cells,
+    Coverage,
+    Distances,
+    GroupedSums,
+    Marginals,
+    NearestDistance,
+    NearestSums,
+    Projected,
+    RowCount,
+    Swaps,
+)
+from sfumato.aggregates.nearest import coarse, relative_steps
 from sfumato.aggregates.sums import COUNT_WEIGHT
-from sfumato.domain import LATTICE_RADIUS, Grid
+from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid
 from sfumato.partition import GaussianCells, Tree, Voronoi
 
 HUGE, TINY = 1e300, 5e-324
@@ -252,6 +264,35 @@ def coverage(*arguments):
     return Example(Coverage(*arguments), coverage_by_hand(*arguments), axes)
 
 
+def nearest_by_hand(nearest, rows):
+    """Distances and coordinates of the t nearest rows, nearest first; None where there are fewer rows."""
+    units, steps = coarse(nearest.domain, rows), relative_steps(nearest.domain)
+    for point in coarse(nearest.domain, nearest.points):
+        order = sorted((int(np.sqrt(sum(((row - point) * steps) ** 2))), tuple(row)) for row in units)
+        yield (order + [None] * nearest.t)[: nearest.t]
+
+
+def nearest_sums(domain, points, t, **loose):
+    nearest = NearestSums(domain, np.array(points), t)
+
+    def twin(rows):
+        lists = zip(nearest_by_hand(nearest, rows), nearest.farthest, strict=True)
+        return [sum(np.array(found[1] if found else far) for found in row) for row, far in lists]
+
+    return Example(nearest, twin, [UNIT] * domain.n_features, loose, slack=1e-5, vector=nearest.sums)
+
+
+def nearest_distance(domain, points, t, weights, diameter):
+    aggregate = NearestDistance(NearestSums(domain, np.array(points), t), np.array(weights))
+    loose = dict.fromkeys(["spread", "coordinates"], ALONE)
+
+    def twin(rows):
+        lists = zip(weights, nearest_by_hand(aggregate.nearest, rows), strict=True)
+        return [sum(w * (found[0] if found else diameter) for w, row in lists for found in row)]
+
+    return Example(aggregate, twin, [UNIT] * domain.n_features, loose, slack=1e-5, vector=aggregate.total)
+
+
 def swaps(*arguments, **loose):
     loose["coordinates"] = "the last entry is that of no swap, which never changes"
     return Example(Swaps(*arguments), swaps_by_hand(*arguments), list(np.vstack(arguments[:2]).T), loose)
@@ -266,6 +307,11 @@ def projected(example, matrix, axes):
 
 MIX, CORNERS = np.array([[0.6, 0.8, 0.0], [0.5, 0.0, -2.0]]), [np.arange(3) / 2] * 3
 HALVES, BLOCKS = Grid((0.0,), (1.0,), (2,)), Grid((0.0,) * 3, (1.0,) * 3, (1, 2, 1))
+UNIT = np.array([-1.0, -0.5, 0.25, 1.0])
+SQUARE, SEGMENT = Domain.from_bounds((-1, 1), 2), Domain.from_bounds((-1, 1), 1)
+DISC = Domain.from_bounds(Ball(1.0), 2)
+ONE_WAY = "one row moves the sums of all points in the same direction"
+DIAGONAL = "no row tried lies on the diagonal, opposite to what fills up the lists"
 EXAMPLES = {
     "RowCount": [
         Example(RowCount(), count_rows, THRESHOLDS, dict.fromkeys(["spread", "coordinates"], ALONE))
@@ -299,6 +345,15 @@ EXAMPLES = {
         marginals(TREE, *BOXES, 8, THRESHOLDS),
         marginals(VORONOI, *BOXES, 5, MIDDLES),
         marginals(HALVES, [[0.0], [0.5]], [[0.5], [1.0]], 2, [np.arange(5) / 4]),
+    ],
+    "NearestDistance": [
+        nearest_distance(SQUARE, [[-1, -1], [1, 1], [0.3, 0.2]], 5, [0, 3, 0], 2965821),
+        nearest_distance(SEGMENT, [[1], [-1]], 5, [2, 0], 2**21 + 1),
+    ],
+    "NearestSums": [
+        nearest_sums(SQUARE, [[0.5, -0.25], [0.25, -0.5]], 5),
+        nearest_sums(SEGMENT, [[0.5], [0.25], [1.0]], 5, spread=ONE_WAY),
+        nearest_sums(DISC, [[0.5, 0.0]], 5, l1=DIAGONAL, spread=DIAGONAL, coordinates=DIAGONAL),
     ],
     "Projected": [projected(cells(TREE, THRESHOLDS), MIX, CORNERS)],
     "SoftMoments": [

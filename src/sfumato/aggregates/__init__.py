@@ -11,6 +11,7 @@ from sfumato.aggregates.counts import RowCount
 from sfumato.aggregates.coverage import Coverage
 from sfumato.aggregates.distances import Distances
 from sfumato.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.aggregates.nearest import NearestDistance, NearestSums
 from sfumato.aggregates.projected import Projected
 from sfumato.aggregates.sparse import SparseCells
 from sfumato.aggregates.splits import Marginals, SplitRule
@@ -25,6 +26,8 @@ __all__ = [
     "GroupedMoments",
     "GroupedSums",
     "Marginals",
+    "NearestDistance",
+    "NearestSums",
     "Projected",
     "RowCount",
     "Sensitivity",

@@ -11,6 +11,7 @@ from sfumato.cluster.local_search import LocalSearchKMeans
 from sfumato.cluster.max_cover import MaxCoverKMeans
 from sfumato.cluster.mog import DPMoG
 from sfumato.cluster.morse_clustering import MorseClustering
+from sfumato.cluster.source_target import SourceTargetClustering
 
 __all__ = [
     "DPDBSCAN",
@@ -24,5 +25,6 @@ __all__ = [
     "MaxCoverKMeans",
     "MorseClustering",
     "PrivateClusterer",
+    "SourceTargetClustering",
     "grid_size",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -39,18 +39,13 @@ _REFUSALS = {
 }
 
 
-class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
-    """Base of all private clusterers. A subclass says what it will ask (`_plan`) and asks it (`_cluster`).
-
-    A subclass stores its parameters in ``__init__``, among them the shared ones: `epsilon`, `delta`, `rho`,
-    `bounds`, `unit`, `max_rows_per_unit`, `ledger`, `random_state`. Everything else (validation, ledger,
-    curator, release, prediction) is here.
+class PrivateEstimator(BaseEstimator):
+    """From rows to a charged, recorded and published run, whatever else `fit` takes.
 
     Privacy
     -------
-    `_cluster` sees rows only through the curator, so whatever it computes is post-processing of what the plan
-    pays for. `predict` and ``labels_`` describe rows that the caller holds: they are not private and enter no
-    release.
+    What computes a model sees rows only through the curator, so the model is post-processing of what the plan
+    pays for. `predict` describes rows that the caller holds: its labels are not private and enter no release.
     """
 
     epsilon: Any
@@ -62,33 +57,14 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
     ledger: Ledger | None
     random_state: int | None
 
-    @abstractmethod
-    def _plan(self, domain: Domain) -> Plan:
-        """Check the estimator's own parameters and declare its steps. Public values only."""
-
-    @abstractmethod
-    def _cluster(self, curator: Curator) -> Model:
-        """Ask the curator and compute the model."""
-
-    def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Cluster a table under differential privacy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            NumPy array, pandas or polars data frame, or Arrow table. Rows outside the bounds are clipped.
-        y : None
-            Ignored, for compatibility with scikit-learn.
-        """
+    def _fit(self, rows: Any, domain: Domain, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
+        """Charge the plan, let `compute` ask the curator, and publish."""
         budget, seed = self._budget(), self._seed()
-        rows = self._checked(X, reset=True)
-        domain = Domain.from_bounds(self.bounds, rows.shape[1], self._unit())
-        plan = calibrate(self._plan(domain), budget, domain.unit.max_rows)
-        with self._charged(plan, seeded=seed is not None):
-            curator = open_curator(rows, domain, plan, seed)
-            model = self._cluster(curator)
+        priced = calibrate(plan, budget, domain.unit.max_rows)
+        with self._charged(priced, seeded=seed is not None):
+            curator = open_curator(rows, domain, priced, seed)
+            model = compute(curator)
         self._publish(model, domain, PrivacyStatement(budget, domain.unit, curator.records, seed is not None))
-        self._rows = rows
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -102,20 +78,6 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
         return self.release_.model.predict(
             np.ascontiguousarray(self._checked(X, reset=False), dtype=np.float64)
         )
-
-    @property
-    def labels_(self) -> IntArray:
-        """Clusters of the training rows, computed on demand for their holder: not private, not published."""
-        if "_rows" not in vars(self):
-            raise AttributeError(
-                "labels_ needs the training rows, which are kept only by the object that was fitted"
-            )
-        return self.release_.model.predict(np.ascontiguousarray(self._rows, dtype=np.float64))
-
-    def plan(self, n_features: int) -> PricedPlan:
-        """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
-        domain = Domain.from_bounds(self.bounds, n_features, self._unit())
-        return calibrate(self._plan(domain), self._budget(), domain.unit.max_rows)
 
     def _budget(self) -> Budget:
         if self.rho is None:
@@ -143,13 +105,16 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
             )
         return Unit(self.unit, self.max_rows_per_unit)
 
-    def _checked(self, X: ArrayLike, *, reset: bool) -> Any:
+    def _domain(self, n_features: int) -> Domain:
+        return Domain.from_bounds(self.bounds, n_features, self._unit())
+
+    def _checked(self, X: ArrayLike, *, reset: bool, name: str = "X") -> Any:
         try:
             return validate_data(self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES)
         except (ValueError, OverflowError) as error:
             problem = str(error)
         # Raised out here, so that no traceback holds the message above.
-        raise DataError(_without_data(problem))
+        raise DataError(_without_data(problem, name))
 
     @contextmanager
     def _charged(self, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
@@ -179,6 +144,59 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
         self.privacy_ = privacy
         self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy)
 
+
+class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
+    """Base of all private clusterers. A subclass says what it will ask (`_plan`) and asks it (`_cluster`).
+
+    A subclass stores its parameters in ``__init__``, among them the shared ones: `epsilon`, `delta`, `rho`,
+    `bounds`, `unit`, `max_rows_per_unit`, `ledger`, `random_state`. Everything else (validation, ledger,
+    curator, release, prediction) is here.
+
+    Privacy
+    -------
+    `_cluster` sees rows only through the curator, so whatever it computes is post-processing of what the plan
+    pays for. `predict` and ``labels_`` describe rows that the caller holds: they are not private and enter no
+    release.
+    """
+
+    @abstractmethod
+    def _plan(self, domain: Domain) -> Plan:
+        """Check the estimator's own parameters and declare its steps. Public values only."""
+
+    @abstractmethod
+    def _cluster(self, curator: Curator) -> Model:
+        """Ask the curator and compute the model."""
+
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Cluster a table under differential privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            NumPy array, pandas or polars data frame, or Arrow table. Rows outside the bounds are clipped.
+        y : None
+            Ignored, for compatibility with scikit-learn.
+        """
+        rows = self._checked(X, reset=True)
+        domain = self._domain(rows.shape[1])
+        self._fit(rows, domain, self._plan(domain), self._cluster)
+        self._rows = rows
+        return self
+
+    @property
+    def labels_(self) -> IntArray:
+        """Clusters of the training rows, computed on demand for their holder: not private, not published."""
+        if "_rows" not in vars(self):
+            raise AttributeError(
+                "labels_ needs the training rows, which are kept only by the object that was fitted"
+            )
+        return self.release_.model.predict(np.ascontiguousarray(self._rows, dtype=np.float64))
+
+    def plan(self, n_features: int) -> PricedPlan:
+        """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
+        domain = self._domain(n_features)
+        return calibrate(self._plan(domain), self._budget(), domain.unit.max_rows)
+
     def _again(self, model: Model, **parameters: Any) -> Self:
         """A fitted copy with another model of the same released values. Spends nothing."""
         other = copy.copy(self)
@@ -193,10 +211,10 @@ class PrivateClusterer(ClusterMixin, BaseEstimator, ABC):
         return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
 
 
-def _without_data(problem: str) -> str:
+def _without_data(problem: str, name: str) -> str:
     if problem.startswith(_HARMLESS):
-        return problem
+        return problem.replace("X has ", f"{name} has ", 1)
     for sign, answer in _REFUSALS.items():
         if sign in problem:
-            return f"`X` {answer}"
-    return "`X` must be a table of numbers: drop or encode the other columns"
+            return f"`{name}` {answer}"
+    return f"`{name}` must be a table of numbers: drop or encode the other columns"

@@ -1,0 +1,412 @@
+"""Private source-target clustering: choose among public targets, beside a private source.
+
+The source is sanitised: released as points that may stand for it. Everything after that, k-medoids with
+these points as free centres, is public.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from numbers import Real
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.neighbors import KDTree
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.budget import Ledger, Plan, PricedPlan, Step, calibrate
+from sfumato.cluster.base import PrivateEstimator
+from sfumato.cluster.checks import check_choice, check_whole
+from sfumato.coverings import cover
+from sfumato.curator import (
+    Curator,
+    nearest_distance_sensitivity,
+    nearest_sensitivity,
+    sums_sensitivity,
+)
+from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.errors import ParameterError
+from sfumato.medoids import k_medoids
+from sfumato.models import SourceTargetModel
+from sfumato.partition import Voronoi
+
+Sanitizer = Literal["displacement", "nna", "nas"]
+SANITIZERS = ("displacement", "nna", "nas")
+
+SIZE_SHARE = Fraction(3, 4)  # which groups hold rows at all matters more than where in a group these lie
+NEIGHBOUR = 4  # displacements are clipped to the distance of this neighbour among the representatives
+SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of the mean of a group, in radii: measured, docs/source_target.md
+MOST_SERVED = 10  # targets that each row of a group may serve, if it is not known where in the group it is
+SMALLEST_RADIUS = 1e-6  # of the domain's diameter, where representatives coincide
+MOST_LISTED = 2**27  # numbers in the lists of nearest rows, about 1 GB
+
+
+class Targets(NamedTuple):
+    """Public points, and those of them that stand for the others.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+    representatives : float array of shape (n_representatives, d)
+    sizes : int array of shape (n_representatives,)
+        How many points each stands for.
+    mean_distance : float
+        Mean distance of the points from their representatives.
+    """
+
+    points: FloatArray
+    representatives: FloatArray
+    sizes: IntArray
+    mean_distance: float
+
+    @classmethod
+    def covered(cls, points: FloatArray, diameter: float) -> Targets:
+        """Choose representatives such that no point is farther from its own than a diameter."""
+        indices, labels = cover(points, diameter)
+        gaps = np.linalg.norm(points - points[indices][labels], axis=1)
+        return cls(points, points[indices], np.bincount(labels), float(gaps.mean()))
+
+
+class SourceTargetClustering(PrivateEstimator):
+    """Choose k of some public target points as centres, beside a private source whose points are centres too.
+
+    A target is served by the nearest centre, chosen or of the source; the mean distance should be small. The
+    source is sanitised, released as points that may stand for it, and k-medoids with these as free centres
+    chooses the targets.
+
+    Parameters
+    ----------
+    n_clusters : int
+        How many targets to choose, at most their number.
+    sanitizer : {"displacement", "nna", "nas"}
+        How the source is sanitised. "displacement" counts the rows nearest to each representative target and
+        sums their displacements from it; "nna" sums the rows themselves [1]_; "nas" averages the `t` rows
+        nearest to each representative [1]_.
+    t : int
+        Rows to average, for "nas".
+    coreset : float or "auto"
+        Representatives are chosen among the targets such that none is farther from its representative than
+        this share of the domain's diameter, from 0 to 1. Automatic: than the mean distance of the targets
+        from the nearest of `n_clusters` of them, chosen without a source.
+    gamma : float
+        Between 0 and 1. For "displacement": expected share of sanitised points that stand for no row. For
+        "nna": probability with which a group without rows is taken for one with rows. For "nas":
+        probability with which ``diff_bound_`` may fail.
+    bound_share : float
+        Share of the budget that buys ``diff_bound_``, for "nas"; 0 buys none.
+    epsilon, delta, rho : float
+        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+    bounds : (low, high) or Ball
+        Public bounds of the columns, never read off the source. Rows of the source outside are clipped,
+        targets outside are refused.
+    unit : str, optional
+        Column that identifies a person, see `max_rows_per_unit`.
+    max_rows_per_unit : int
+    ledger : Ledger, optional
+        Where the budget is charged before any row of the source is read.
+    random_state : int, optional
+        Reproducible noise for experiments. The release is then marked: do not publish.
+
+    Attributes
+    ----------
+    center_indices_ : ndarray of shape (n_clusters,)
+        The chosen targets.
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+    sanitized_source_ : ndarray of shape (m, d)
+        Points that stand for the source.
+    cost_ : float
+        Mean distance of the targets from the nearest chosen target or sanitised point. For the cost with the
+        source itself see `cost`.
+    n_representatives_ : int
+    diff_bound_ : float or None
+        If bought: with probability 1 - `gamma`, for every choice of targets, ``cost_`` of the sanitised
+        source differs by no more from the cost with the source itself. Only "nas" has such a bound.
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit: one row of the source added or removed. "displacement": step "sizes", noisy counts of disjoint
+    groups; step "displacements", their noisy sums. "nna": step "groups", noisy sizes and sums. "nas": step
+    "averages", noisy sums of the rows nearest to each representative; step "distance" if a bound is bought.
+    They compose to the budget. Public inputs: all parameters, and the target. Not private: `cost` and
+    `predict`. Proof: docs/proofs/source_target.md.
+
+    References
+    ----------
+    .. [1] Differentially private source-target clustering (anonymous, under review), after A. de Mathelin,
+       F. Deheeger, M. Mougeot, N. Vayatis. Discrepancy-based active learning for domain adaptation. ICLR
+       2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import SourceTargetClustering
+    >>> rng = np.random.default_rng(0)
+    >>> target = np.concatenate([rng.normal(0.2, 0.02, (300, 2)), rng.normal(0.8, 0.02, (300, 2))])
+    >>> medics = rng.normal(0.2, 0.02, (400, 2))  # private, and near to one half of the targets
+    >>> model = SourceTargetClustering(1, epsilon=1.0, bounds=(0, 1), random_state=0).fit(target, medics)
+    >>> bool((model.cluster_centers_ > 0.7).all())  # the other half gets the centre
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        sanitizer: Sanitizer = "displacement",
+        *,
+        t: int = 150,
+        coreset: float | Literal["auto"] = "auto",
+        gamma: float = 0.05,
+        bound_share: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        rho: float | None = None,
+        bounds: object = None,
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.sanitizer = sanitizer
+        self.t = t
+        self.coreset = coreset
+        self.gamma = gamma
+        self.bound_share = bound_share
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, target: ArrayLike, source: ArrayLike) -> Self:
+        """Choose targets under differential privacy for the source.
+
+        Parameters
+        ----------
+        target : array-like of shape (n, d)
+            Public points within the bounds.
+        source : array-like of shape (m, d)
+            Private rows, with the same columns. Rows outside the bounds are clipped. There may be none.
+        """
+        targets, domain = self._targets(target)
+        rows = self._checked(source, reset=False, name="source")
+        return self._fit(rows, domain, self._plan(domain, targets), partial(self._choose, targets))
+
+    def plan(self, target: ArrayLike) -> PricedPlan:
+        """What a fit with this target will ask and spend. Prints as a table; spends nothing."""
+        targets, domain = self._targets(target)
+        return calibrate(self._plan(domain, targets), self._budget(), domain.unit.max_rows)
+
+    def cost(self, target: ArrayLike, source: ArrayLike) -> float:
+        """Mean distance of targets from the nearest chosen target or row of the source.
+
+        For the holder of the source: reads it exactly, and is **not private**. Do not publish it.
+
+        Parameters
+        ----------
+        target : array-like of shape (n, d)
+        source : array-like of shape (m, d)
+        """
+        check_is_fitted(self, "release_")
+        points = self._checked(target, reset=False, name="target")
+        rows = self._checked(source, reset=False, name="source")
+        centers = np.concatenate([self.release_.model.cluster_centers, rows])  # type: ignore[attr-defined]
+        return float(KDTree(centers).query(points)[0].mean())
+
+    def _targets(self, target: ArrayLike) -> tuple[Targets, Domain]:
+        """Check everything public but the budget, and choose representatives."""
+        self._check_parameters()
+        points = np.ascontiguousarray(self._checked(target, reset=True, name="target"), dtype=np.float64)
+        domain = self._domain(points.shape[1])
+        if not 1 <= self.n_clusters <= len(points):
+            raise ParameterError(
+                f"`n_clusters` must be an integer from 1 to {len(points)}, the number of targets, "
+                f"got {self.n_clusters!r}"
+            )
+        gaps = np.abs(points - domain.midpoint)
+        outside = (gaps > domain.half_width * (1 + 1e-9)).any()
+        if domain.radius is not None:
+            outside = (np.linalg.norm(gaps, axis=1) > domain.radius * (1 + 1e-9)).any()
+        if outside:
+            raise ParameterError(
+                "`target` must lie within `bounds`, got points outside. Drop them, or state wider bounds"
+            )
+        return Targets.covered(points, self._spacing(points, domain)), domain
+
+    def _spacing(self, points: FloatArray, domain: Domain) -> float:
+        """How far a target may be from its representative."""
+        if self.coreset == "auto":
+            return k_medoids(points, int(self.n_clusters), n_init=1).cost / len(points)
+        return float(self.coreset) * _diameter(domain)
+
+    def _check_parameters(self) -> None:
+        check_whole("n_clusters", self.n_clusters)
+        check_choice("sanitizer", self.sanitizer, SANITIZERS)
+        check_whole("t", self.t, most=10**6)
+        if not (isinstance(self.coreset, str) and self.coreset == "auto"):
+            _check_between("coreset", self.coreset, 0 <= _number(self.coreset) <= 1, "from 0 to 1")
+        _check_between("gamma", self.gamma, 0 < _number(self.gamma) < 1, "between 0 and 1")
+        _check_between("bound_share", self.bound_share, 0 <= _number(self.bound_share) < 1, "from 0 to 1")
+        if self.bound_share and self.sanitizer != "nas":
+            raise ParameterError(
+                f"`bound_share` must be 0, got {self.bound_share!r}: no bound is known for sanitizer="
+                f"{self.sanitizer!r}. Use sanitizer='nas'"
+            )
+
+    def _plan(self, domain: Domain, targets: Targets) -> Plan:
+        sums = sums_sensitivity(domain)
+        if self.sanitizer == "displacement":
+            return Plan(Step("sizes", SIZE_SHARE), Step("displacements", 1 - SIZE_SHARE, sensitivity=sums))
+        if self.sanitizer == "nna":
+            return Plan(Step("groups", 1, sensitivity=sums))
+        n_representatives = len(targets.representatives)
+        if n_representatives * self.t * (1 + domain.n_features) > MOST_LISTED:
+            raise ParameterError(
+                f"`t` must be smaller for {n_representatives} representatives, got {self.t}: their lists of "
+                "nearest rows do not fit into memory. Or raise `coreset`"
+            )
+        sensitivity = nearest_sensitivity(domain, n_representatives)
+        if not self.bound_share:
+            return Plan(Step("averages", 1, sensitivity=sensitivity))
+        share = Fraction(str(self.bound_share))
+        distance = nearest_distance_sensitivity(domain, len(targets.points))
+        return Plan(
+            Step("averages", 1 - share, sensitivity=sensitivity),
+            Step("distance", share, sensitivity=distance),
+        )
+
+    def _choose(self, targets: Targets, curator: Curator) -> SourceTargetModel:
+        bound = None
+        if self.sanitizer == "displacement":
+            sanitized = displaced(curator, targets, self.gamma)
+        elif self.sanitizer == "nna":
+            sanitized = noisy_neighbours(curator, targets.representatives, self.gamma)
+        else:
+            sanitized, bound = self._averaged(curator, targets)
+        chosen = k_medoids(targets.points, int(self.n_clusters), free_centres=sanitized)
+        return SourceTargetModel(
+            targets.points[chosen.indices],
+            chosen.indices,
+            sanitized,
+            chosen.cost / len(targets.points),
+            len(targets.representatives),
+            bound,
+        )
+
+    def _averaged(self, curator: Curator, targets: Targets) -> tuple[FloatArray, float | None]:
+        """Noisy averages of the rows nearest to each representative, and the bound if it is bought."""
+        noisy = curator.nearest("averages", targets.representatives, int(self.t))
+        sanitized = curator.domain.clip(noisy.means)
+        if not self.bound_share:
+            return sanitized, None
+        mean = curator.nearest_distance("distance", targets.representatives, targets.sizes, int(self.t))
+        cells, d = Voronoi(targets.representatives), curator.domain.n_features
+        one = Voronoi(targets.representatives[:1])
+        # Half of gamma for all entries of all averages, in both directions, half for the mean distance.
+        entry = curator.threshold_for("averages", cells, self.gamma / (4 * d))
+        below = curator.threshold_for("distance", one, self.gamma / 2)
+        rounding = 2 * (1 + np.sqrt(d)) * float(noisy.units.max()) * self.t
+        bound = (
+            float(mean.means[0, 0])
+            + below * float(mean.units[0])
+            + entry * float(np.linalg.norm(noisy.units))
+            + targets.mean_distance
+            + rounding
+        )
+        return sanitized, min(max(bound, 0.0), _diameter(curator.domain))
+
+
+def displaced(curator: Curator, targets: Targets, gamma: float) -> FloatArray:
+    """Representatives that are near to rows, moved to the noisy means of these.
+
+    Three quarters of the budget tell which of the groups of nearest rows are not empty; with the last, sums
+    of displacements, clipped to a radius that follows from the representatives, tell where the rows are.
+    """
+    representatives = targets.representatives
+    groups = Voronoi(representatives)
+    noisy_sizes = curator.cells("sizes", groups).values
+    radii = clipping_radii(curator.domain, representatives)
+    noisy = curator.sums("displacements", groups, representatives, radii)
+    visible = noisy_sizes >= _standing_out(curator, groups, noisy_sizes, gamma)
+    sizes = np.maximum(noisy_sizes, 1)
+    trust = _trust(sizes, noisy.sum_std / radii, representatives.shape[1])
+    # A row that may be anywhere in its group must not count as serving a whole crowd of targets.
+    kept = visible & ((trust >= 0.5) | (targets.sizes <= MOST_SERVED * sizes))
+    means = noisy.sums[kept] / (sizes * radii)[kept, None]
+    moves = _likely_moves(means, trust[kept]) * radii[kept, None]
+    return curator.domain.clip(representatives[kept] + moves)
+
+
+def _trust(sizes: IntArray, sum_std: FloatArray, d: int) -> FloatArray:
+    """Share of the squared length of a noisy mean displacement, in radii, that is not noise."""
+    noise = d * (sum_std / sizes) ** 2
+    trust: FloatArray = SQUARED_MOVE / (SQUARED_MOVE + noise)
+    return trust
+
+
+def _likely_moves(means: FloatArray, trust: FloatArray) -> FloatArray:
+    """Noisy mean displacements in radii, shrunk as far as they are noise.
+
+    Shrinking to nothing would claim that a row lies on the target itself: the likely distance is kept, in
+    the direction that is left.
+    """
+    moves: FloatArray = trust[:, None] * means
+    norms = np.linalg.norm(moves, axis=1)
+    longer = np.maximum(norms, LIKELY_MOVE * np.sqrt(1 - trust))
+    moves *= (longer / np.maximum(norms, 1e-300))[:, None]
+    return moves
+
+
+def noisy_neighbours(curator: Curator, representatives: FloatArray, gamma: float) -> FloatArray:
+    """Noisy means of the rows nearest to each representative, where there are any (NNA, Algorithm 2)."""
+    domain, groups = curator.domain, Voronoi(representatives)
+    origins = np.repeat(domain.midpoint[None], len(representatives), axis=0)
+    noisy = curator.sums("groups", groups, origins, np.full(len(origins), _diameter(domain) / 2))
+    # Line 6 with the exact quantile of the noise in a size.
+    quantile = curator.threshold_for("groups", groups, gamma * len(origins))
+    kept = noisy.sizes >= 1 + quantile * noisy.size_std / curator.noise_std("groups")
+    return domain.clip(domain.midpoint + noisy.sums[kept] / noisy.sizes[kept, None])
+
+
+def clipping_radii(domain: Domain, representatives: FloatArray) -> FloatArray:
+    """Distance of each representative from its fourth neighbour: public, and about the width of its group."""
+    n_neighbours = min(NEIGHBOUR, len(representatives) - 1)
+    distances: FloatArray = KDTree(representatives).query(representatives, 1 + n_neighbours)[0][:, -1]
+    diameter = _diameter(domain)
+    return np.maximum(distances, SMALLEST_RADIUS * diameter) if n_neighbours else np.array([diameter])
+
+
+def _standing_out(curator: Curator, groups: Voronoi, noisy_sizes: IntArray, gamma: float) -> int:
+    """Least threshold at which a share gamma of the groups above it is empty, on average.
+
+    The rule of Benjamini and Hochberg (1995), with the exact tail of the noise and as if all groups could be
+    empty. Every pass raises the threshold, and fewer groups are above.
+    """
+    n_above = len(noisy_sizes)
+    while True:
+        threshold = curator.threshold_for("sizes", groups, gamma * max(n_above, 1))
+        still_above = int((noisy_sizes >= threshold).sum())
+        if still_above == n_above or not still_above:
+            return threshold
+        n_above = still_above
+
+
+def _diameter(domain: Domain) -> float:
+    return 2 * (float(np.linalg.norm(domain.half_width)) if domain.radius is None else domain.radius)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
+
+
+def _check_between(name: str, value: object, fits: bool, where: str) -> None:
+    if not fits:
+        raise ParameterError(f"`{name}` must be a number {where}, got {value!r}")
