@@ -62,7 +62,7 @@ class MorseClustering(PrivateClusterer):
     n_clusters_ : int
     component_labels_ : ndarray of shape (n_components,)
         Cluster of each component.
-    cluster_sizes_ : ndarray of shape (n_clusters_,)
+    cluster_sizes_ : ndarray, one per cluster
         Estimated rows per cluster.
     mixture_ : Mixture
     saddles_ : Passes

@@ -82,8 +82,8 @@ class SourceTargetClustering(PrivateEstimator):
         How many targets to choose, at most their number.
     sanitizer : {"displacement", "nna", "nas"}
         How the source is sanitised. "displacement" counts the rows nearest to each representative target and
-        sums their displacements from it; "nna" sums the rows themselves [1]_; "nas" averages the `t` rows
-        nearest to each representative [1]_.
+        sums their displacements from it; "nna" sums the rows themselves [1]; "nas" averages the `t` rows
+        nearest to each representative [1].
     t : int
         Rows to average, for "nas".
     coreset : float or "auto"
