@@ -1,4 +1,4 @@
-"""Pictures of a release: its centres, its spans, its mixture, its merge tree, its noisy grid, its budget.
+"""Pictures of a release: its centres, spans, mixture, merge tree, chosen places, noisy grid, budget.
 
 Everything is drawn from released values and public parameters; only `spans` and `mixture` draw rows, if they
 are given some. Matplotlib comes with the extra ``report``.
@@ -8,6 +8,7 @@ from sfumato.plot.grids import grid
 from sfumato.plot.marks import centres
 from sfumato.plot.mixtures import mixture
 from sfumato.plot.outlines import spans
+from sfumato.plot.places import places
 from sfumato.plot.steps import budget, step_shares
 from sfumato.plot.style import Source as Source  # for annotations, not a picture
 from sfumato.plot.style import blank, column_names
@@ -21,6 +22,7 @@ __all__ = [
     "dendrogram",
     "grid",
     "mixture",
+    "places",
     "spans",
     "step_shares",
 ]

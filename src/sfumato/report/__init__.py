@@ -9,13 +9,14 @@ from pathlib import Path
 from string import Template
 
 from sfumato.budget.statement import SEEDED_WARNING
-from sfumato.models import CentreModel, MixtureModel, MorseModel
+from sfumato.models import CentreModel, MixtureModel, MorseModel, SourceTargetModel
 from sfumato.release import Release, write_whole
 from sfumato.report.account import public_facts, steps, verification
 from sfumato.report.findings import clusters, rows_in_words
 from sfumato.report.guarantee import Guarantee, in_words
 from sfumato.report.markup import facts, paragraph
 from sfumato.report.mixtures import mixtures
+from sfumato.report.places import places
 from sfumato.report.spans import spans
 
 __all__ = ["render", "write"]
@@ -76,6 +77,8 @@ def _findings(release: Release) -> str:
         return clusters(release, model)
     if isinstance(model, MixtureModel | MorseModel):
         return mixtures(release, model)
+    if isinstance(model, SourceTargetModel):
+        return places(release, model)
     if hasattr(model, "spans"):
         return spans(release, model.spans)
     return paragraph(f"The release holds a {type(model).__name__}, for which this report has no picture.")
