@@ -177,7 +177,7 @@ class DPDBSCAN(DensityClusterer):
             valleys=self.valleys,
             metric=self.metric,
         )
-        _warn_if_weak(model.guarantee, stacklevel=4)
+        _warn_if_weak(model.guarantee, stacklevel=5)
         return model
 
     def _check_parameters(self) -> None:
