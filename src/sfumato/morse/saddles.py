@@ -31,6 +31,7 @@ from sfumato.morse.peaks import Peaks, climb, local_frame, with_hidden
 # of that chain below the lower of the two peaks, the first of them up to a limit.
 _LEAST_MARGIN, _MOST_MARGIN = 0.1, 3.0
 _MARGIN_SHARES = (0.5, 0.1)
+_MOST_ENTRIES = 2**22  # of matrices along ridgelines that are in memory at once
 _N_NODES = 16  # of a path
 _MOST_ROUNDS = 4
 _N_NEIGHBOURS = 8  # to which paths from a hidden peak are tried
@@ -219,6 +220,15 @@ def ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, secon
     array([[0., 0.],
            [3., 0.]])
     """
+    n, d = len(first), means.shape[1]
+    found = np.empty((n, _N_NODES, d))
+    size = max(1, _MOST_ENTRIES // (_N_NODES * d * d))
+    for block in (slice(start, start + size) for start in range(0, n, size)):
+        found[block] = _ridgelines(means, precisions, first[block], second[block])
+    return found
+
+
+def _ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     apart = means[second] - means[first]
     pull = [squared_lengths(apart, precisions[e]) for e in (first, second)]
     # Shares of the second component that spread nodes evenly if the covariances are multiples of each other.
