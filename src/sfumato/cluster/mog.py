@@ -17,7 +17,7 @@ from sfumato.domain import Domain
 from sfumato.models import MixtureModel
 
 GRID_COLUMNS = 3  # up to here a grid says more than moments
-MOST_CELLS = 2**16  # finer ones would show no more of a component, and each round reads all of them
+MOST_CELLS = 2**20  # finer ones would show no more of a component, and each round reads all of them
 MOMENTS_SHARE = Fraction(1, 2)  # the rest buys centres to start from
 N_ROUNDS = 3
 MOST_COMPONENTS = 10**4
