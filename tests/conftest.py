@@ -1,6 +1,11 @@
 """Shared by all tests: small public worlds, and the list of estimators."""
 
 import inspect
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +24,8 @@ def all_estimators():
         if inspect.isclass(cls) and issubclass(cls, PrivateClusterer) and not inspect.isabstract(cls)
     ]
 
+
+ROOT = Path(__file__).parents[1]
 
 # Of quick tests: few clusters, few cells, and tables so small that a guarantee may well be weak.
 QUICK = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25, "radius": 0.5, "min_samples": 20}
@@ -61,3 +68,34 @@ def make(estimator_class):
 def quick(monkeypatch):
     """Denoise grids by projection, not by sampling, which is the slow part of a fit and costs no budget."""
     monkeypatch.setattr(synopsis, "affordable_sweeps", lambda *_: 0, raising=False)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A master and two workers of one core each. Rows, code and states really travel between processes."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing: pip install 'sfumato[spark]'")
+    if not shutil.which("java") and "JAVA_HOME" not in os.environ:
+        pytest.skip("Java is missing: Spark needs 17 or later")
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "1g",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+        "spark.local.dir": str(folder),
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.task.maxFailures": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark does not know pandas 3 yet
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("sfumato tests")
+        session = builder.config(map=settings).getOrCreate()
+        session.sparkContext.setLogLevel("OFF")  # of workers that tests kill
+        yield session
+        application = session.sparkContext.applicationId
+        session.stop()
+    home = os.environ.get("SPARK_HOME", Path(sql.__file__).parents[1])
+    shutil.rmtree(Path(home, "work", application), ignore_errors=True)  # no setting moves it

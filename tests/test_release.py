@@ -54,7 +54,8 @@ def test_round_trip(rows, tmp_path, budget, bounds):
     assert loaded.domain == saved.domain
     assert loaded.columns == ("age", "länge")
     assert loaded.method == "GridKMeans"
-    assert loaded.parameters == {"n_clusters": 3, "rule": "rugnik", "n_public": 300, "max_cells": 25}
+    own = {"n_clusters": 3, "rule": "rugnik", "n_public": 300, "max_cells": 25}
+    assert loaded.parameters == own | {"missing": "error"}
     assert (loaded.model.cluster_centers == model.cluster_centers_).all()
     assert (loaded.predict(rows) == model.predict(table)).all()
     assert loaded.save(tmp_path / "again.json").read_text() == path.read_text()

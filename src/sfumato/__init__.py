@@ -1,29 +1,34 @@
 """Differentially private clustering: publish the shapes in sensitive data, and nobody in them."""
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
 
-from sfumato import datasets, metrics
-from sfumato.budget import Budget, Ledger
-from sfumato.cluster import (
-    DPDBSCAN,
-    DPM,
-    CoresetKMeans,
-    DensityTree,
-    DPMoG,
-    GridKMeans,
-    LloydKMeans,
-    LocalSearchKMeans,
-    MaxCoverKMeans,
-    MorseClustering,
-    SourceTargetClustering,
-    grid_size,
-)
-from sfumato.domain import Ball
-from sfumato.planner import recommend
-from sfumato.projection import RandomProjection
-from sfumato.release import Release
+if TYPE_CHECKING:
+    from sfumato import datasets, metrics
+    from sfumato.budget import Budget, Ledger
+    from sfumato.cluster import (
+        DPDBSCAN,
+        DPM,
+        CoresetKMeans,
+        DensityTree,
+        DPMoG,
+        GridKMeans,
+        LloydKMeans,
+        LocalSearchKMeans,
+        MaxCoverKMeans,
+        MorseClustering,
+        SourceTargetClustering,
+        estimate_bounds,
+        grid_size,
+        suggest_max_rows,
+    )
+    from sfumato.domain import Ball
+    from sfumato.monitor import progress
+    from sfumato.planner import recommend
+    from sfumato.projection import RandomProjection
+    from sfumato.release import Release
 
-__version__ = _version("sfumato")
+    __version__: str
 
 __all__ = [
     "DPDBSCAN",
@@ -44,7 +49,39 @@ __all__ = [
     "SourceTargetClustering",
     "__version__",
     "datasets",
+    "estimate_bounds",
     "grid_size",
     "metrics",
+    "progress",
     "recommend",
+    "suggest_max_rows",
 ]
+
+# Loaded when first used: a worker of Spark needs only the engine, and a command line only its own part.
+_HOMES = {
+    "Ball": "domain",
+    "Budget": "budget",
+    "Ledger": "budget",
+    "RandomProjection": "projection",
+    "Release": "release",
+    "progress": "monitor",
+    "recommend": "planner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("sfumato")
+    if name not in __all__:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    if name in ("datasets", "metrics"):
+        return _import_module(f"sfumato.{name}")
+    value = getattr(_import_module(f"sfumato.{_HOMES.get(name, 'cluster')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

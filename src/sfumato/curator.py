@@ -6,19 +6,19 @@ nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.aggregates import (
     Aggregate,
     Cells,
+    Clipped,
     Coverage,
     Distances,
     GroupedMoments,
     GroupedSums,
+    Histograms,
     Marginals,
     NearestDistance,
     NearestSums,
@@ -32,9 +32,11 @@ from sfumato.aggregates import (
 )
 from sfumato.aggregates.moments import MomentShape
 from sfumato.aggregates.sums import COUNT_WEIGHT
-from sfumato.budget import PricedPlan, PricedStep, Record
+from sfumato.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record
+from sfumato.columns import Columns, Missing
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
-from sfumato.engine import Engine, MemoryEngine
+from sfumato.engine import Engine, blocks_of, column_names, is_outside, open_engine, open_people_engine
 from sfumato.errors import ParameterError, PlanError
 from sfumato.mechanisms import (
     Entropy,
@@ -46,9 +48,11 @@ from sfumato.mechanisms import (
     threshold_for,
 )
 from sfumato.mechanisms.sparse import checked_histogram
+from sfumato.monitor import begin, reporter
 from sfumato.partition import GaussianCells, Partition
 
 # `SplitRule` and `MomentShape` are part of questions, but live with the aggregates: they set sensitivities.
+# What engines say about a table without reading its rows is passed on.
 __all__ = [
     "Curator",
     "MomentShape",
@@ -59,153 +63,19 @@ __all__ = [
     "NoisySplits",
     "NoisySums",
     "SplitRule",
+    "blocks_of",
+    "column_names",
     "cover_sensitivity",
+    "histograms_sensitivity",
+    "is_outside",
     "moments_sensitivity",
     "nearest_distance_sensitivity",
     "nearest_sensitivity",
     "open_curator",
+    "open_people",
     "sums_sensitivity",
     "swap_sensitivity",
 ]
-
-
-@dataclass(frozen=True)
-class Noisy:
-    """A released vector of integers and the noise that is in it. Public.
-
-    Parameters
-    ----------
-    values : int64 array
-    record : Record
-        The mechanism, its sensitivity and its scale.
-    """
-
-    values: IntArray
-    record: Record
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise in each value."""
-        return self.record.noise_std
-
-
-@dataclass(frozen=True)
-class NoisyCells:
-    """Released counts of the cells whose noisy count reaches a threshold, empty cells too. Public.
-
-    Parameters
-    ----------
-    cells : int array of shape (n_passing,)
-        Increasing.
-    counts : int array of shape (n_passing,)
-        At least the threshold each.
-    threshold : int
-    record : Record
-        The mechanism, its sensitivity and its scale.
-    """
-
-    cells: IntArray
-    counts: IntArray
-    threshold: int
-    record: Record
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise in each count, before those below the threshold were dropped."""
-        return self.record.noise_std
-
-
-@dataclass(frozen=True)
-class NoisySums:
-    """Released sizes and sums of groups. Public.
-
-    Parameters
-    ----------
-    sizes : float array of shape (n_groups,)
-    clipped : float array of shape (n_groups,)
-        How many rows of each group lie beyond the radius.
-    sums : float array of shape (n_groups, d)
-        Sums of clipped displacements, in the units of the data.
-    size_std : float
-        Standard deviation of the noise in each size and in each number of clipped rows.
-    sum_std : float array of shape (n_groups,)
-        Standard deviation of the noise in each coordinate of a group's sum.
-    """
-
-    sizes: FloatArray
-    clipped: FloatArray
-    sums: FloatArray
-    size_std: float
-    sum_std: FloatArray
-
-
-@dataclass(frozen=True)
-class NoisyMoments:
-    """Released sizes, sums and second moments of groups. Public.
-
-    Parameters
-    ----------
-    sizes : float array of shape (n_groups,)
-    clipped : float array of shape (n_groups,)
-        How many rows of each group lie beyond the radius.
-    sums : float array of shape (n_groups, d)
-        Sums of clipped displacements from the origin, in the units of the data.
-    seconds : float array of shape (n_groups, d, d), (n_groups, d) or (n_groups,)
-        Sums of their products, about the origin: symmetric matrices, diagonals or squared norms, by shape.
-    size_std : float
-        Standard deviation of the noise in each size and in each number of clipped rows.
-    sum_std : float array of shape (n_groups,)
-        Standard deviation of the noise in each coordinate of a group's sum.
-    second_std : float array of shape (n_groups,)
-        Standard deviation of the noise in each second moment of a group.
-    """
-
-    sizes: FloatArray
-    clipped: FloatArray
-    sums: FloatArray
-    seconds: FloatArray
-    size_std: float
-    sum_std: FloatArray
-    second_std: FloatArray
-
-
-@dataclass(frozen=True)
-class NoisyMeans:
-    """Released means. Public.
-
-    Parameters
-    ----------
-    means : float array of shape (n, d)
-        In the units of the data.
-    units : float array of shape (d,)
-        How far one unit of the noise moves a mean, along each column.
-    record : Record
-        The mechanism, its sensitivity and its scale.
-    """
-
-    means: FloatArray
-    units: FloatArray
-    record: Record
-
-
-@dataclass(frozen=True)
-class NoisySplits:
-    """Chosen splits of groups and released sizes of their sides. Public.
-
-    Parameters
-    ----------
-    columns : int array of shape (n_groups,)
-    thresholds : float array of shape (n_groups,)
-        Rows below go left.
-    sizes : int array of shape (n_groups, 2)
-    size_std : float
-        Standard deviation of the noise in each size.
-    """
-
-    columns: IntArray
-    thresholds: FloatArray
-    sizes: IntArray
-    size_std: float
 
 
 def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:
@@ -230,6 +100,11 @@ def nearest_sensitivity(domain: Domain, n_points: int) -> Sensitivity:
 def nearest_distance_sensitivity(domain: Domain, total_weight: int) -> Sensitivity:
     """Sensitivity of `Curator.nearest_distance` with weights of this sum, for a plan to declare."""
     return NearestDistance.sensitivity_in(domain, total_weight)
+
+
+def histograms_sensitivity(n_features: int) -> Sensitivity:
+    """Sensitivity of `Curator.histograms` of so many columns, for a plan to declare."""
+    return Histograms.sensitivity_in(n_features)
 
 
 def cover_sensitivity(n_candidates: int) -> Sensitivity:
@@ -267,12 +142,22 @@ class Curator:
         self._plan = plan
         self._entropy = entropy
         self._records: list[Record] = []
+        self._narrowed = False
         self.domain = domain
 
     @property
     def records(self) -> tuple[Record, ...]:
         """Every use of a mechanism so far."""
         return tuple(self._records)
+
+    def statement(self) -> PrivacyStatement:
+        """What was promised and what was asked, so far."""
+        return PrivacyStatement(self._plan.budget, self.domain.unit, self.records, self._entropy.seeded)
+
+    def narrow(self, low: FloatArray, high: FloatArray) -> None:
+        """Clip rows to released bounds from here on."""
+        self.domain = Domain.from_bounds((low, high), self.domain.n_features, self.domain.unit)
+        self._narrowed = True
 
     def noise_std(self, step: str) -> float:
         """Noise that a step will add to each value: public, known before anything is asked."""
@@ -301,7 +186,7 @@ class Curator:
         aggregate = SparseCells(grid)
         record = self._declare(step, aggregate.sensitivity, selection=False)
         public = checked_histogram(grid.n_cells, record.mechanism, record.scale, threshold)
-        raw_cells, raw_counts = aggregate.pairs(self._engine.fold(aggregate))
+        raw_cells, raw_counts = aggregate.pairs(self._fold(aggregate))
         cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
         return NoisyCells(cells, counts, public[-1], record)
 
@@ -309,6 +194,10 @@ class Curator:
         """Least threshold, in integers, that at most so many empty cells pass on average: public."""
         record = self._plan.nominal(self._plan[step])
         return threshold_for(partition.n_cells, record.mechanism, record.scale, n_expected)
+
+    def histograms(self, step: str, edges: FloatArray) -> Noisy:
+        """Noisy number of rows per bin of each column, shape (d, n_bins); rows in no bin count nowhere."""
+        return self._release(step, Histograms(edges))
 
     def distances(
         self,
@@ -359,14 +248,14 @@ class Curator:
         """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
         aggregate = NearestSums(self.domain, points, t)
         record = self._declare(step, aggregate.sensitivity, selection=False)
-        noisy = self._noisy(record, aggregate.sums(self._engine.fold(aggregate)))
+        noisy = self._noisy(record, aggregate.sums(self._fold(aggregate)))
         return NoisyMeans(aggregate.means(noisy.values), aggregate.steps / t, record)
 
     def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
         """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
         aggregate = NearestDistance(NearestSums(self.domain, points, t), weights)
         record = self._declare(step, aggregate.sensitivity, selection=False)
-        noisy = self._noisy(record, aggregate.total(self._engine.fold(aggregate)))
+        noisy = self._noisy(record, aggregate.total(self._fold(aggregate)))
         unit = np.array([aggregate.unit])
         return NoisyMeans(noisy.values[:, None] * unit, unit, record)
 
@@ -386,7 +275,7 @@ class Curator:
         choice = self._declare(choice_step, rule.sensitivity, selection=True)
         size = self._declare(size_step, Sensitivity(), selection=False)
         marginals = Marginals(partition, *boxes, rule.n_bins)
-        raw_counts = self._engine.fold(marginals) if marginals.partition.n_cells else marginals.zero()
+        raw_counts = self._fold(marginals) if marginals.partition.n_cells else marginals.zero()
         raw_scores = rule.scores(marginals, raw_counts, noisy_sizes)
         chosen = np.array([self._choose(choice, scores) for scores in raw_scores], dtype=np.int64)
         noisy_sides = self._noisy(size, marginals.sides(raw_counts, chosen))
@@ -395,7 +284,7 @@ class Curator:
     def select(self, step: str, scores: Aggregate) -> int:
         """Index of a high score, chosen privately. The scores themselves stay secret."""
         record = self._declare(step, scores.sensitivity, selection=True)
-        return self._choose(record, self._engine.fold(scores))
+        return self._choose(record, self._fold(scores))
 
     def cover(
         self,
@@ -423,7 +312,12 @@ class Curator:
 
     def _release(self, step: str, aggregate: Aggregate) -> Noisy:
         record = self._declare(step, aggregate.sensitivity, selection=False)
-        return self._noisy(record, self._engine.fold(aggregate))
+        return self._noisy(record, self._fold(aggregate))
+
+    def _fold(self, aggregate: Aggregate) -> IntArray:
+        state = self._engine.fold(Clipped(aggregate, self.domain) if self._narrowed else aggregate)
+        reporter()(1.0)
+        return state
 
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:
         sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
@@ -445,6 +339,7 @@ class Curator:
         record = priced.record(sensitivity.times(self._plan.max_rows))
         self._check_sensitivity(priced, record)
         self._records.append(record)
+        begin(step)
         return record
 
     def _check_sensitivity(self, priced: PricedStep, record: Record) -> None:
@@ -472,6 +367,18 @@ def _moments(
     return SoftMoments(partition, origins, radii, shape)
 
 
-def open_curator(rows: NDArray[Any], domain: Domain, plan: PricedPlan, seed: int | None) -> Curator:
-    """Curator over rows in memory; noise from the operating system, or from a seed."""
-    return Curator(MemoryEngine(rows, domain), domain, plan, Entropy(seed))
+def open_curator(
+    X: Any, domain: Domain, plan: PricedPlan, seed: int | None, columns: Columns | None = None
+) -> Curator:
+    """Curator over a table, an array unless `columns` says how it is read.
+
+    Noise from the operating system, or from a seed.
+    """
+    return Curator(open_engine(X, domain, columns), domain, plan, Entropy(seed))
+
+
+def open_people(
+    X: Any, unit: str, missing: Missing, domain: Domain, plan: PricedPlan, seed: int | None
+) -> Curator:
+    """Curator over a table with one row per person: how many rows the person has in `X`."""
+    return Curator(open_people_engine(X, unit, missing, domain), domain, plan, Entropy(seed))

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KDTree
 
+from sfumato.columns import Columns, Coordinate
 from sfumato.density.dbscan import DBSCANModel, Guarantee
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.levels import DensityModel
@@ -232,6 +233,8 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Regions,
         GridSynopsis,
         Grid,
+        Columns,
+        Coordinate,
         Domain,
         Unit,
     )

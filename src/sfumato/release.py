@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
+from sfumato.columns import Columns
+from sfumato.curator import blocks_of
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.errors import DataError, ReleaseError
 from sfumato.models import Model, decode, encode
@@ -41,6 +43,8 @@ class Release:
         Column names, or empty if the table had none.
     model : Model
     privacy : PrivacyStatement
+    table : Columns, optional
+        How a table with named columns is read.
 
     Privacy
     -------
@@ -60,6 +64,7 @@ class Release:
     columns: tuple[str, ...]
     model: Model
     privacy: PrivacyStatement
+    table: Columns | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = field(default_factory=lambda: version("sfumato"))
 
@@ -69,7 +74,12 @@ class Release:
         Parameters
         ----------
         X : array-like of shape (n, d)
+            A table or a path to one; with the same column names, if the release was made from named columns.
         """
+        if self.table is not None:
+            columns = replace(self.table, unit=None, missing="error")
+            parts = [self.model.predict(rows) for rows in blocks_of(X, columns)]
+            return np.concatenate([np.empty(0, dtype=np.int64), *parts])
         rows = _numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
@@ -87,6 +97,7 @@ class Release:
             "parameters": self.parameters,
             "domain": encode(self.domain),
             "columns": list(self.columns),
+            "table": encode(self.table),
             "model": encode(self.model),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
@@ -134,6 +145,7 @@ class Release:
                 columns=tuple(content["columns"]),
                 model=model,
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
+                table=decode(content["table"]),
                 created=content["created"],
                 library=content["library"],
             )

@@ -191,7 +191,9 @@ def test_rows_reach_the_result_through_the_curator_only(variant, kind, target, m
         monkeypatch.setattr(
             base,
             "open_curator",
-            lambda rows, domain, plan, seed, log=log: Curator(Public(2, log), domain, plan, Entropy(seed)),
+            lambda X, domain, plan, seed, columns, log=log: Curator(
+                Public(2, log), domain, plan, Entropy(seed)
+            ),
         )
         model = made(**kind, **variant, random_state=3).fit(target, table)
         published = {k: v for k, v in model.release_.to_dict().items() if k != "created"}

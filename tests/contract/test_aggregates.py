@@ -7,7 +7,7 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import pairwise, product
 
 import numba
 import numpy as np
@@ -17,9 +17,11 @@ import sfumato.aggregates
 from sfumato import aggregates, domain, partition
 from sfumato.aggregates import (
     Cells,
+    Clipped,
     Coverage,
     Distances,
     GroupedSums,
+    Histograms,
     Marginals,
     NearestDistance,
     NearestSums,
@@ -167,6 +169,14 @@ def marginals_by_hand(partition, low, high, n_bins):
     return twin
 
 
+def histograms_by_hand(edges):
+    def twin(rows):
+        found = [[(a <= rows[:, j]) & (rows[:, j] < b) for a, b in pairwise(e)] for j, e in enumerate(edges)]
+        return np.sum(found, axis=2)
+
+    return twin
+
+
 def coverage_by_hand(candidates, chosen, radius):
     def near(row, points):
         return np.array([sum((row - point) ** 2) <= radius**2 for point in points], dtype=bool)
@@ -259,6 +269,11 @@ def marginals(partition, low, high, n_bins, axes):
     return Example(Marginals(*arguments), marginals_by_hand(*arguments), axes)
 
 
+def histograms(*edges):
+    edges = np.array(edges)
+    return Example(Histograms(edges), histograms_by_hand(edges), list(edges))
+
+
 def coverage(*arguments):
     axes = [np.array([-1.0, 0.0, 0.5, 1.25]), np.array([-1.0, 0.0, 0.5, 1.0])]  # (1.25, 1) is on a border
     return Example(Coverage(*arguments), coverage_by_hand(*arguments), axes)
@@ -305,6 +320,14 @@ def projected(example, matrix, axes):
     return replace(example, aggregate=Projected(example.aggregate, matrix), twin=twin, axes=axes)
 
 
+def clipped(example, low, high):
+    def twin(rows):
+        return example.twin(np.minimum(np.maximum(rows, low), high))
+
+    domain = Domain.from_bounds((low, high), len(example.axes))
+    return replace(example, aggregate=Clipped(example.aggregate, domain), twin=twin)
+
+
 MIX, CORNERS = np.array([[0.6, 0.8, 0.0], [0.5, 0.0, -2.0]]), [np.arange(3) / 2] * 3
 HALVES, BLOCKS = Grid((0.0,), (1.0,), (2,)), Grid((0.0,) * 3, (1.0,) * 3, (1, 2, 1))
 UNIT = np.array([-1.0, -0.5, 0.25, 1.0])
@@ -341,6 +364,11 @@ EXAMPLES = {
         sums(HALVES, [[0.1], [1e6]], [0.1, 5.0], [np.arange(4) / 3]),
         sums(BLOCKS, np.zeros((2, 3)), [0.7, 0.3], CORNERS),
     ],
+    "Histograms": [
+        histograms([-1.0, -0.5, 0.25, 1.0], [-1e6, 0.0, TINY, 3.0]),
+        histograms([-1.0, 0.0, 0.5]),
+        histograms([-HUGE, HUGE], [0.0, 1.0], [5.0, 6.0]),
+    ],
     "Marginals": [
         marginals(TREE, *BOXES, 8, THRESHOLDS),
         marginals(VORONOI, *BOXES, 5, MIDDLES),
@@ -355,6 +383,7 @@ EXAMPLES = {
         nearest_sums(SEGMENT, [[0.5], [0.25], [1.0]], 5, spread=ONE_WAY),
         nearest_sums(DISC, [[0.5, 0.0]], 5, l1=DIAGONAL, spread=DIAGONAL, coordinates=DIAGONAL),
     ],
+    "Clipped": [clipped(cells(TREE, THRESHOLDS), -0.75, 0.75)],
     "Projected": [projected(cells(TREE, THRESHOLDS), MIX, CORNERS)],
     "SoftMoments": [
         moments(MIXTURE, CENTERS[:3], [0.01, 0.2, 0.03], "full", MIDDLES, soft=True),

@@ -128,10 +128,10 @@ class TestFitted:
     def test_copies_predict_and_hold_no_rows(self, model, table):
         again = copy.deepcopy(model)
         assert (again.predict(table) == model.labels_).all()
-        assert "_rows" not in vars(again)
+        assert "_table" not in vars(again)
         with pytest.raises(AttributeError, match="kept only by the object that was fitted"):
             _ = again.labels_
-        assert "_rows" not in vars(copy.copy(model))
+        assert "_table" not in vars(copy.copy(model))
 
     def test_joblib(self, model, table, tmp_path):
         joblib.dump(model, tmp_path / "model")
@@ -169,12 +169,12 @@ class TestFitted:
         assert calls == [len(table)] * 2
 
     def test_nothing_that_is_kept_has_an_entry_per_row_but_the_rows_themselves(self, model, table):
-        assert model._rows is table
+        assert model._table is table
         kept = {name: value if isinstance(value, tuple) else (value,) for name, value in vars(model).items()}
         as_long = {
             name for name, parts in kept.items() if any(has_length(part, len(table)) for part in parts)
         }
-        assert as_long == {"_rows"}
+        assert as_long == {"_table"}
 
     def test_fitted_attributes(self, model, table):
         assert model.n_features_in_ == 2
@@ -340,7 +340,9 @@ def test_rows_reach_the_result_through_the_curator_only(make, pair, kind, monkey
         monkeypatch.setattr(
             base,
             "open_curator",
-            lambda rows, domain, plan, seed, log=log: Curator(Public(2, log), domain, plan, Entropy(seed)),
+            lambda X, domain, plan, seed, columns, log=log: Curator(
+                Public(2, log), domain, plan, Entropy(seed)
+            ),
         )
         model = make(**kind, random_state=3).fit(table)
         published = {k: v for k, v in model.release_.to_dict().items() if k != "created"}

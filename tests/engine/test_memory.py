@@ -5,12 +5,12 @@ import pytest
 
 from sfumato.aggregates import Cells, GroupedSums, Marginals, RowCount
 from sfumato.domain import Ball, Domain, Grid
-from sfumato.engine import MemoryEngine, memory
+from sfumato.engine import MemoryEngine, base, memory
 from sfumato.partition import Voronoi
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 GRID = Grid.over(DOMAIN, 8)
-STRIDE = memory.BLOCK_VALUES // 2
+STRIDE = base.BLOCK_VALUES // 2
 CENTERS = np.array([[-0.3, 0.1], [0.4, -0.7], [0.9, 0.9]])
 WIDE = GroupedSums(Voronoi(CENTERS), CENTERS, np.full(3, 1e6))  # no displacement is clipped
 
@@ -44,7 +44,7 @@ def test_no_row_is_lost_or_read_twice(rows, monkeypatch, n):
 @pytest.mark.parametrize("values", [1, 7, 1000])
 def test_threads_and_blocks_do_not_matter(rows, monkeypatch, n_threads, values):
     monkeypatch.setattr(memory, "N_THREADS", n_threads)
-    monkeypatch.setattr(memory, "BLOCK_VALUES", values)
+    monkeypatch.setattr(base, "BLOCK_VALUES", values)
     marginals = Marginals(Voronoi(CENTERS), np.full((3, 2), -1.0), np.ones((3, 2)), 16)
     for aggregate in (Cells(GRID), WIDE, marginals):
         state = MemoryEngine(rows[:2000], DOMAIN).fold(aggregate)
@@ -65,7 +65,7 @@ class Blocks(RowCount):
 
 @pytest.mark.parametrize("n_features", [1, 3, 100, 2 * 1000])
 def test_blocks_are_cut_by_values_and_contiguous(monkeypatch, n_features):
-    monkeypatch.setattr(memory, "BLOCK_VALUES", 1000)
+    monkeypatch.setattr(base, "BLOCK_VALUES", 1000)
     domain, blocks = Domain.from_bounds((-1, 1), n_features), Blocks()
     MemoryEngine(np.zeros((700, n_features), dtype=np.float32, order="F"), domain).fold(blocks)
     assert sum(len(block) for block in blocks.seen) == 700

@@ -10,9 +10,10 @@ from sfumato.aggregates.cells import Cells
 from sfumato.aggregates.counts import RowCount
 from sfumato.aggregates.coverage import Coverage
 from sfumato.aggregates.distances import Distances
+from sfumato.aggregates.histograms import Histograms
+from sfumato.aggregates.mapped import Clipped, Projected
 from sfumato.aggregates.moments import GroupedMoments, SoftMoments
 from sfumato.aggregates.nearest import NearestDistance, NearestSums
-from sfumato.aggregates.projected import Projected
 from sfumato.aggregates.sparse import SparseCells
 from sfumato.aggregates.splits import Marginals, SplitRule
 from sfumato.aggregates.sums import GroupedSums
@@ -21,10 +22,12 @@ from sfumato.aggregates.swaps import Swaps
 __all__ = [
     "Aggregate",
     "Cells",
+    "Clipped",
     "Coverage",
     "Distances",
     "GroupedMoments",
     "GroupedSums",
+    "Histograms",
     "Marginals",
     "NearestDistance",
     "NearestSums",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.aggregates import Sensitivity
@@ -79,6 +79,11 @@ class Plan:
         if total != 1:
             raise ParameterError(f"the shares of a plan must sum to 1, got {total} over {names}")
         object.__setattr__(self, "steps", steps)
+
+    def after(self, others: Sequence[Step], share: Fraction) -> Plan:
+        """Plan in which other steps come first and take a share of the whole budget."""
+        first = (replace(step, share=Fraction(step.share) * share) for step in others)
+        return Plan(*first, *(replace(step, share=Fraction(step.share) * (1 - share)) for step in self.steps))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from sfumato.cluster.coreset import CoresetKMeans
 from sfumato.cluster.dbscan import DPDBSCAN
 from sfumato.cluster.density_tree import DensityTree
 from sfumato.cluster.dpm import DPM
+from sfumato.cluster.estimates import estimate_bounds, suggest_max_rows
 from sfumato.cluster.grid import GridKMeans, grid_size
 from sfumato.cluster.lloyd import LloydKMeans
 from sfumato.cluster.local_search import LocalSearchKMeans
@@ -26,5 +27,7 @@ __all__ = [
     "MorseClustering",
     "PrivateClusterer",
     "SourceTargetClustering",
+    "estimate_bounds",
     "grid_size",
+    "suggest_max_rows",
 ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from fractions import Fraction
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +15,11 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.budget import Budget, Ledger, Plan, PricedPlan, PrivacyStatement, calibrate
-from sfumato.curator import Curator, open_curator
-from sfumato.domain import Domain, IntArray, Unit
+from sfumato.cluster.bounds import bounds_steps, find_bounds
+from sfumato.cluster.checks import check_choice
+from sfumato.columns import Columns, Missing, complete_rows, read_bounds
+from sfumato.curator import Curator, column_names, is_outside, open_curator
+from sfumato.domain import LARGEST_BOUND, Domain, IntArray, Unit
 from sfumato.errors import DataError, ParameterError
 from sfumato.models import Model, encode
 from sfumato.release import Release
@@ -39,6 +43,35 @@ _REFUSALS = {
 }
 
 
+ANYWHERE = (-LARGEST_BOUND, LARGEST_BOUND)  # where rows may be before bounds are known
+BOUNDS_SHARE = Fraction(1, 10)  # of the budget, with bounds="private"
+
+
+class Table(NamedTuple):
+    """A table as it was given, and what is public about it."""
+
+    X: Any
+    columns: Columns | None
+    domain: Domain
+
+
+@contextmanager
+def charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
+    """Charge a ledger before anything is asked of the rows, and note the outcome."""
+    if ledger is None:
+        yield
+        return
+    if not isinstance(ledger, Ledger):
+        raise ParameterError(f"`ledger` must be a sfumato.Ledger(path, dataset), got {ledger!r}")
+    charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+    try:
+        yield
+    except BaseException:
+        ledger.settle(charge, "failed")
+        raise
+    ledger.settle(charge, "released")
+
+
 class PrivateEstimator(BaseEstimator):
     """From rows to a charged, recorded and published run, whatever else `fit` takes.
 
@@ -54,17 +87,19 @@ class PrivateEstimator(BaseEstimator):
     bounds: Any
     unit: str | None
     max_rows_per_unit: int
+    missing: Missing
     ledger: Ledger | None
     random_state: int | None
 
-    def _fit(self, rows: Any, domain: Domain, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
+    def _fit(self, table: Table, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
         """Charge the plan, let `compute` ask the curator, and publish."""
-        budget, seed = self._budget(), self._seed()
-        priced = calibrate(plan, budget, domain.unit.max_rows)
-        with self._charged(priced, seeded=seed is not None):
-            curator = open_curator(rows, domain, priced, seed)
+        seed, priced = self._seed(), self._priced(plan, table.domain)
+        with charged(self.ledger, type(self).__name__, priced, seeded=seed is not None):
+            curator = open_curator(table.X, table.domain, priced, seed, table.columns)
+            if self._private_bounds:
+                curator.narrow(*find_bounds(curator))
             model = compute(curator)
-        self._publish(model, domain, PrivacyStatement(budget, domain.unit, curator.records, seed is not None))
+        self._publish(model, curator.domain, curator.statement(), table.columns)
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -75,9 +110,19 @@ class PrivateEstimator(BaseEstimator):
         X : array-like of shape (n, d)
         """
         check_is_fitted(self, "release_")
-        return self.release_.model.predict(
-            np.ascontiguousarray(self._checked(X, reset=False), dtype=np.float64)
-        )
+        if self.release_.table is None:
+            X = self._checked(X, reset=False, finite=True)
+        return self._labels(X)
+
+    def _labels(self, X: Any) -> IntArray:
+        if self.release_.table:
+            return self.release_.predict(X)
+        return self.release_.model.predict(np.ascontiguousarray(X, dtype=np.float64))
+
+    def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
+        if self._private_bounds:
+            plan = plan.after(bounds_steps(domain.n_features), BOUNDS_SHARE)
+        return calibrate(plan, self._budget(), domain.unit.max_rows)
 
     def _budget(self) -> Budget:
         if self.rho is None:
@@ -97,42 +142,45 @@ class PrivateEstimator(BaseEstimator):
             raise ParameterError(f"`random_state` must be None or an integer >= 0, got {seed!r}")
         return int(seed)
 
-    def _unit(self) -> Unit:
-        if self.unit is not None:
-            raise ParameterError(
-                f"`unit` must be None, got {self.unit!r}: no engine caps the rows of a person yet. "
-                "Reduce the table to one row per person first."
-            )
-        return Unit(self.unit, self.max_rows_per_unit)
+    @property
+    def _private_bounds(self) -> bool:
+        return isinstance(self.bounds, str) and self.bounds == "private"
 
     def _domain(self, n_features: int) -> Domain:
-        return Domain.from_bounds(self.bounds, n_features, self._unit())
+        """Domain of a table without names, or as far as it is known without the table."""
+        unit = Unit(self.unit, self.max_rows_per_unit)
+        if isinstance(self.bounds, Mapping):
+            return read_bounds(self.bounds, None, unit)[1]
+        return Domain.from_bounds(ANYWHERE if self._private_bounds else self.bounds, n_features, unit)
 
-    def _checked(self, X: ArrayLike, *, reset: bool, name: str = "X") -> Any:
+    def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
+        """Check all that is public about a table: its columns and its bounds. Reads no row of files."""
+        check_choice("missing", self.missing, ("error", "drop"))
+        unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
+        if unit.column is None and not isinstance(self.bounds, Mapping) and not is_outside(X):
+            rows = self._checked(X, reset=reset, name=name)
+            return Table(rows, None, self._domain(rows.shape[1]))
+        bounds = ANYWHERE if self._private_bounds else self.bounds
+        columns, domain = read_bounds(bounds, column_names(X), unit, self.missing)
+        self.n_features_in_ = domain.n_features
+        self.feature_names_in_ = np.array(columns.labels, dtype=object)
+        return Table(X, columns, domain)
+
+    def _checked(self, X: ArrayLike, *, reset: bool, name: str = "X", finite: bool = False) -> Any:
+        finite = finite or self.missing != "drop"
         try:
-            return validate_data(self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES)
+            rows = validate_data(
+                self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES, ensure_all_finite=finite
+            )
+            return rows if finite or (kept := complete_rows(rows, "drop")) is None else rows[kept]
         except (ValueError, OverflowError) as error:
             problem = str(error)
         # Raised out here, so that no traceback holds the message above.
         raise DataError(_without_data(problem, name))
 
-    @contextmanager
-    def _charged(self, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
-        """Charge the ledger before anything is asked of the rows, and note the outcome."""
-        if self.ledger is None:
-            yield
-            return
-        if not isinstance(self.ledger, Ledger):
-            raise ParameterError(f"`ledger` must be a sfumato.Ledger(path, dataset), got {self.ledger!r}")
-        charge = self.ledger.charge(plan.budget, method=type(self).__name__, plan=str(plan), seeded=seeded)
-        try:
-            yield
-        except BaseException:
-            self.ledger.settle(charge, "failed")
-            raise
-        self.ledger.settle(charge, "released")
-
-    def _publish(self, model: Model, domain: Domain, privacy: PrivacyStatement) -> None:
+    def _publish(
+        self, model: Model, domain: Domain, privacy: PrivacyStatement, table: Columns | None
+    ) -> None:
         for name, value in model.attributes().items():
             setattr(self, f"{name}_", value)
         parameters = {
@@ -142,7 +190,7 @@ class PrivateEstimator(BaseEstimator):
         }
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
-        self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy)
+        self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy, table)
 
 
 class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
@@ -173,42 +221,46 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            NumPy array, pandas or polars data frame, or Arrow table. Rows outside the bounds are clipped.
+            NumPy array, pandas or polars data frame, Arrow table; a path to files, a folder or a pattern
+            (Parquet, CSV, Feather), a ``pyarrow.dataset``, or a data frame of Spark. Rows outside the bounds
+            are clipped.
         y : None
             Ignored, for compatibility with scikit-learn.
         """
-        rows = self._checked(X, reset=True)
-        domain = self._domain(rows.shape[1])
-        self._fit(rows, domain, self._plan(domain), self._cluster)
-        self._rows = rows
+        table = self._open(X)
+        self._fit(table, self._plan(table.domain), self._cluster)
+        self._table = table.X
         return self
 
     @property
     def labels_(self) -> IntArray:
-        """Clusters of the training rows, computed on demand for their holder: not private, not published."""
-        if "_rows" not in vars(self):
+        """Clusters of the training rows, computed on demand for their holder: not private, not published.
+
+        Of the rows that were used, if others were dropped for missing values.
+        """
+        if "_table" not in vars(self):
             raise AttributeError(
                 "labels_ needs the training rows, which are kept only by the object that was fitted"
             )
-        return self.release_.model.predict(np.ascontiguousarray(self._rows, dtype=np.float64))
+        return self._labels(self._table)
 
     def plan(self, n_features: int) -> PricedPlan:
         """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
         domain = self._domain(n_features)
-        return calibrate(self._plan(domain), self._budget(), domain.unit.max_rows)
+        return self._priced(self._plan(domain), domain)
 
     def _again(self, model: Model, **parameters: Any) -> Self:
         """A fitted copy with another model of the same released values. Spends nothing."""
         other = copy.copy(self)
         other.set_params(**parameters)
-        other._publish(model, self.release_.domain, self.privacy_)
-        if "_rows" in vars(self):
-            other._rows = self._rows
+        other._publish(model, self.release_.domain, self.privacy_, self.release_.table)
+        if "_table" in vars(self):
+            other._table = self._table
         return other
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling and copying: without the training rows."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_table"}
 
 
 def _without_data(problem: str, name: str) -> str:

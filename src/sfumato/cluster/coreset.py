@@ -13,6 +13,7 @@ from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import check_flag, check_whole
 from sfumato.cluster.refine import refine, refinement_steps
+from sfumato.columns import Missing
 from sfumato.curator import Curator, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.models import CentreModel
@@ -264,11 +265,15 @@ class CoresetKMeans(PrivateClusterer):
         Spend half of the budget on moving the centres to the means of the rows around them.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -322,6 +327,7 @@ class CoresetKMeans(PrivateClusterer):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -334,6 +340,7 @@ class CoresetKMeans(PrivateClusterer):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 

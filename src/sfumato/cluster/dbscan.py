@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.checks import check_flag, check_positive, check_whole
 from sfumato.cluster.density import BYTES_PER_LISTED, N_FALSE, DensityClusterer, is_dense, release_histogram
+from sfumato.columns import Missing
 from sfumato.curator import Curator
 from sfumato.density.dbscan import LARGEST_ETA, DBSCANModel, Guarantee, cell_width, dbscan, stencils_of
 from sfumato.density.geometry import (
@@ -58,11 +59,15 @@ class DPDBSCAN(DensityClusterer):
         cells are released; beyond, only those that stand out from the noise (up to 2^62 cells).
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -128,6 +133,7 @@ class DPDBSCAN(DensityClusterer):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -144,6 +150,7 @@ class DPDBSCAN(DensityClusterer):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 
@@ -162,7 +169,8 @@ class DPDBSCAN(DensityClusterer):
 
     def _plan(self, domain: Domain) -> Plan:
         self._check_parameters()
-        self._grid(domain)
+        if not self._private_bounds:  # else known only after the first steps
+            self._grid(domain)
         return Plan(Step("cells", share=1))
 
     def _cluster(self, curator: Curator) -> DBSCANModel:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
 from sfumato.cluster.density import BYTES_PER_CELL, DensityClusterer, release_histogram
+from sfumato.columns import Missing
 from sfumato.curator import Curator
 from sfumato.density.geometry import (
     Metric,
@@ -58,11 +59,15 @@ class DensityTree(DensityClusterer):
         Limit in bytes on the memory of the grid, about 100 bytes per cell.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -126,6 +131,7 @@ class DensityTree(DensityClusterer):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -139,6 +145,7 @@ class DensityTree(DensityClusterer):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 
@@ -202,16 +209,19 @@ class DensityTree(DensityClusterer):
     def _check_parameters(self, domain: Domain) -> None:
         check_positive("prominence", self.prominence)
         check_positive("max_memory", self.max_memory)
-        units = column_units(self.metric, domain)
         most = self.max_memory / BYTES_PER_CELL
         if _LEAST_SIDE**domain.n_features > most:
             raise ParameterError(
                 f"a grid over {domain.n_features} columns needs more memory than `max_memory`="
                 f"{self.max_memory:g} bytes: use fewer columns, or a method for many (DPM, CoresetKMeans)"
             )
+        if self.cell is not None:
+            check_positive("cell", self.cell, least=1e-300)
+        if self._private_bounds:  # the rest is known only after the first steps
+            return
+        units = column_units(self.metric, domain)
         if self.cell is None:
             return
-        check_positive("cell", self.cell, least=1e-300)
         widths = widths_of(domain, units)
         if self.cell > widths.max():
             raise ParameterError(

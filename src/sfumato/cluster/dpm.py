@@ -12,6 +12,7 @@ from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import MOST_CLUSTERS, check_flag, check_positive, check_whole
 from sfumato.cluster.merging import Cells, merged_into, separated_clusters
 from sfumato.cluster.refine import refine, refinement_steps
+from sfumato.columns import Missing
 from sfumato.curator import Curator, NoisySplits, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.errors import ParameterError
@@ -68,11 +69,15 @@ class DPM(PrivateClusterer):
         means of the leaves.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -129,6 +134,7 @@ class DPM(PrivateClusterer):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -145,6 +151,7 @@ class DPM(PrivateClusterer):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 

@@ -9,6 +9,7 @@ from typing import Literal
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
+from sfumato.columns import Missing
 from sfumato.curator import Curator
 from sfumato.domain import Domain, Grid
 from sfumato.errors import ParameterError
@@ -145,11 +146,15 @@ class GridKMeans(PrivateClusterer):
         Limit on the number of cells; the grid needs about 40 bytes per cell.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -206,6 +211,7 @@ class GridKMeans(PrivateClusterer):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -219,6 +225,7 @@ class GridKMeans(PrivateClusterer):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 

@@ -12,6 +12,7 @@ from sfumato.cluster.checks import check_choice, check_whole
 from sfumato.cluster.grid import check_columns, grid_steps, release_grid
 from sfumato.cluster.lloyd import LloydKMeans
 from sfumato.cluster.mixtures import fit_mixture, with_moments
+from sfumato.columns import Missing
 from sfumato.curator import Curator, MomentShape
 from sfumato.domain import Domain
 from sfumato.models import MixtureModel
@@ -51,11 +52,15 @@ class DPMoG(PrivateClusterer):
         Rounds, at most 100. Automatic: 10 over the cells of a grid, which cost nothing; 3 of moments.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -118,6 +123,7 @@ class DPMoG(PrivateClusterer):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -132,6 +138,7 @@ class DPMoG(PrivateClusterer):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 

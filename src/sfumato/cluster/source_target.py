@@ -9,19 +9,21 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import partial
 from numbers import Real
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import KDTree
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.budget import Ledger, Plan, PricedPlan, Step, calibrate
+from sfumato.budget import Ledger, Plan, PricedPlan, Step
 from sfumato.cluster.base import PrivateEstimator
 from sfumato.cluster.checks import check_choice, check_whole
+from sfumato.columns import Missing
 from sfumato.coverings import cover
 from sfumato.curator import (
     Curator,
+    blocks_of,
     nearest_distance_sensitivity,
     nearest_sensitivity,
     sums_sensitivity,
@@ -98,12 +100,15 @@ class SourceTargetClustering(PrivateEstimator):
         Share of the budget that buys ``diff_bound_``, for "nas"; 0 buys none.
     epsilon, delta, rho : float
         Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the source. Rows of the source outside are clipped,
-        targets outside are refused.
+    bounds : (low, high), Ball or mapping
+        Public bounds of the columns, never read off the source. A mapping chooses columns by name, see
+        `read_bounds`. Rows of the source outside are clipped, targets outside are refused.
     unit : str, optional
-        Column that identifies a person, see `max_rows_per_unit`.
+        Column of the source that identifies a person. By default every row is a person of its own.
     max_rows_per_unit : int
+        At most so many rows of a person are used; all noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
     ledger : Ledger, optional
         Where the budget is charged before any row of the source is read.
     random_state : int, optional
@@ -168,6 +173,7 @@ class SourceTargetClustering(PrivateEstimator):
         bounds: object = None,
         unit: str | None = None,
         max_rows_per_unit: int = 1,
+        missing: Missing = "error",
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -183,6 +189,7 @@ class SourceTargetClustering(PrivateEstimator):
         self.bounds = bounds
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.missing = missing
         self.ledger = ledger
         self.random_state = random_state
 
@@ -197,13 +204,16 @@ class SourceTargetClustering(PrivateEstimator):
             Private rows, with the same columns. Rows outside the bounds are clipped. There may be none.
         """
         targets, domain = self._targets(target)
-        rows = self._checked(source, reset=False, name="source")
-        return self._fit(rows, domain, self._plan(domain, targets), partial(self._choose, targets))
+        table = self._open(source, name="source", reset=False)
+        if table.domain.n_features != domain.n_features:
+            got, wanted = table.domain.n_features, domain.n_features
+            raise ParameterError(f"`source` must have {wanted} columns, as `target` has, got {got}")
+        return self._fit(table, self._plan(table.domain, targets), partial(self._choose, targets))
 
     def plan(self, target: ArrayLike) -> PricedPlan:
         """What a fit with this target will ask and spend. Prints as a table; spends nothing."""
         targets, domain = self._targets(target)
-        return calibrate(self._plan(domain, targets), self._budget(), domain.unit.max_rows)
+        return self._priced(self._plan(domain, targets), domain)
 
     def cost(self, target: ArrayLike, source: ArrayLike) -> float:
         """Mean distance of targets from the nearest chosen target or row of the source.
@@ -216,15 +226,17 @@ class SourceTargetClustering(PrivateEstimator):
         source : array-like of shape (m, d)
         """
         check_is_fitted(self, "release_")
-        points = self._checked(target, reset=False, name="target")
-        rows = self._checked(source, reset=False, name="source")
+        points = self._rows(target, "target")
+        rows = self._rows(source, "source")
         centers = np.concatenate([self.release_.model.cluster_centers, rows])  # type: ignore[attr-defined]
         return float(KDTree(centers).query(points)[0].mean())
 
     def _targets(self, target: ArrayLike) -> tuple[Targets, Domain]:
         """Check everything public but the budget, and choose representatives."""
         self._check_parameters()
-        points = np.ascontiguousarray(self._checked(target, reset=True, name="target"), dtype=np.float64)
+        if self._private_bounds:
+            raise ParameterError("`bounds` must be public, got 'private'. Take them from the targets")
+        points = self._rows(target, "target", reset=True)
         domain = self._domain(points.shape[1])
         if not 1 <= self.n_clusters <= len(points):
             raise ParameterError(
@@ -240,6 +252,13 @@ class SourceTargetClustering(PrivateEstimator):
                 "`target` must lie within `bounds`, got points outside. Drop them, or state wider bounds"
             )
         return Targets.covered(points, self._spacing(points, domain)), domain
+
+    def _rows(self, X: Any, name: str, *, reset: bool = False) -> FloatArray:
+        """Rows of a table that may be read exactly."""
+        table = self._open(X, name=name, reset=reset, people=False)
+        if table.columns is None:
+            return np.ascontiguousarray(table.X, dtype=np.float64)
+        return np.concatenate([np.empty((0, table.domain.n_features)), *blocks_of(table.X, table.columns)])
 
     def _spacing(self, points: FloatArray, domain: Domain) -> float:
         """How far a target may be from its representative."""

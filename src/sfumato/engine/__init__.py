@@ -2,5 +2,14 @@
 
 from sfumato.engine.base import Engine
 from sfumato.engine.memory import MemoryEngine
+from sfumato.engine.tables import blocks_of, column_names, is_outside, open_engine, open_people_engine
 
-__all__ = ["Engine", "MemoryEngine"]
+__all__ = [
+    "Engine",
+    "MemoryEngine",
+    "blocks_of",
+    "column_names",
+    "is_outside",
+    "open_engine",
+    "open_people_engine",
+]

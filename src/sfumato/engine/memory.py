@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -13,9 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.aggregates import Aggregate
 from sfumato.domain import Domain, IntArray
-
-BLOCK_VALUES = 2**17  # a block stays in the processor's cache
-N_THREADS = min(os.cpu_count() or 1, 8)
+from sfumato.engine.base import N_THREADS, add_rows
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,4 @@ class MemoryEngine:
         return ThreadPoolExecutor(max(1, N_THREADS - 1))
 
     def _fold_stretch(self, aggregate: Aggregate, start: int, stop: int) -> IntArray:
-        state = aggregate.zero()
-        stride = max(1, BLOCK_VALUES // self.n_features)
-        for first in range(start, stop, stride):
-            block = self.rows[first : min(first + stride, stop)]
-            state = aggregate.add(state, self.domain.clip(block))
-        return state
+        return add_rows(aggregate, aggregate.zero(), self.rows[start:stop], self.domain)

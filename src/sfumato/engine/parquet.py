@@ -1,0 +1,235 @@
+"""Rows in files, read batch by batch: Parquet, and what else pyarrow reads as a dataset (CSV, Feather)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+
+from sfumato.aggregates import Aggregate
+from sfumato.columns import Columns
+from sfumato.domain import Domain, IntArray
+from sfumato.engine.base import N_THREADS, add_rows
+from sfumato.engine.memory import MemoryEngine
+from sfumato.engine.people import CappedRows
+from sfumato.errors import DataError, ParameterError
+from sfumato.monitor import reporter
+
+BATCH_VALUES = 2**19  # per batch: 4 MB of numbers
+READ_AHEAD = 4  # batches
+FORMATS = {
+    "parquet": "parquet",
+    "pq": "parquet",
+    "csv": "csv",
+    "feather": "feather",
+    "arrow": "feather",
+    "ipc": "feather",
+}
+
+
+@dataclass(frozen=True)
+class ParquetEngine:
+    """Rows in a dataset of files, of any size.
+
+    pyarrow decodes ahead on its own threads, and as many threads fold what it decoded. Memory: one state per
+    thread, a few batches of 4 MB, and for Parquet the chosen columns of about two row groups. With a privacy
+    unit, the rows of each person are brought together and capped at the first fold, see `CappedRows`.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    columns : Columns
+    domain : Domain
+    strict : bool
+        Whether all files must have the columns and types of the first. A dataset that the user made says
+        itself how its files are read.
+    """
+
+    dataset: ds.Dataset
+    columns: Columns
+    domain: Domain
+    strict: bool = False
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.domain.n_features
+
+    def fold(self, aggregate: Aggregate) -> IntArray:
+        """Return the aggregate's state over all rows: raw, before noise."""
+        if self.domain.unit.column:
+            return self._capped.fold(aggregate)
+        batches = _Shared(self.batches())
+
+        def work() -> IntArray:
+            state = aggregate.zero()
+            with batches:
+                while (batch := batches.take()) is not None:
+                    state = add_rows(aggregate, state, self.columns.read(batch), self.domain)
+            return state
+
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            states = [pool.submit(work) for _ in range(N_THREADS)]
+        return reduce(aggregate.merge, (state.result() for state in states))
+
+    @cached_property
+    def _capped(self) -> MemoryEngine:
+        pairs = map(self.columns.read_with_ids, self.batches())
+        capped = CappedRows.of(pairs, self.domain.unit.max_rows, self.n_features)
+        return MemoryEngine(capped.rows, self.domain)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns that are read. Arrow's messages may quote values, so none of them passes."""
+        return self._read(self._n_rows, reporter())  # asked here: threads have no progress of their own
+
+    def _read(self, n_rows: int, report: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
+        done = 0
+        try:
+            for batch in self._scanner().to_batches():
+                yield batch
+                done += batch.num_rows
+                if n_rows:
+                    report(min(done / n_rows, 0.99))
+            return
+        except (pa.ArrowException, OSError):
+            pass
+        raise DataError(
+            "the files could not be read to the end: one is damaged, changed while it was read, or holds "
+            "other types further down. No result was released; the charge stays"
+        )
+
+    def _scanner(self) -> ds.Scanner:
+        dataset, names = self.dataset, self.columns.source_names
+        if self.strict:
+            dataset = _readable(dataset, self.columns)
+        is_parquet = getattr(getattr(dataset, "format", None), "default_extname", None) == "parquet"
+        return dataset.scanner(
+            columns=names,
+            batch_size=max(1024, BATCH_VALUES // len(names)),
+            batch_readahead=READ_AHEAD,
+            fragment_readahead=1,
+            fragment_scan_options=_STREAMED if is_parquet else None,
+        )
+
+    @cached_property
+    def _n_rows(self) -> int:
+        """Rows of all files, for the progress, or 0 if unknown. Stops at files that do not fit."""
+        return _check_files(self.dataset, self.columns) if self.strict else 0
+
+
+# Without buffers for whole files: what is decoded is all that is held.
+_STREAMED = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+
+
+class _Shared:
+    """An iterator that several threads take from. One that fails ends it for all."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items = items
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def take(self) -> Any:
+        """Next item, or None at the end."""
+        with self._lock:
+            item = None if self._ended else next(self._items, None)
+            self._ended = item is None
+            return item
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._ended = True
+
+
+def open_dataset(path: str | os.PathLike[str]) -> ds.Dataset:
+    """Dataset of a file, of a folder, or of the files that a pattern such as ``trips/*.parquet`` matches.
+
+    Of the contents, only the schema of the first file is read.
+    """
+    place = os.fspath(path)
+    source: str | list[str] = sorted(glob(place, recursive=True)) if has_magic(place) else place  # noqa: PTH207
+    files = _files(source)
+    kinds = {FORMATS.get(_suffix(file)) for file in files}
+    if not files or None in kinds or len(kinds) > 1:
+        found = ", ".join(sorted({_suffix(file) for file in files})) or "none"
+        raise ParameterError(
+            f"`X` must be a table, or a path to files of one kind ({', '.join(FORMATS)}), got {place!r} with "
+            f"files of kind: {found}"
+        )
+    kind = kinds.pop()
+    try:
+        return ds.dataset(source, format=_CSV if kind == "csv" else kind, partitioning="hive")
+    except (pa.ArrowException, OSError):
+        pass
+    raise DataError(f"{files[0]} could not be read: it is truncated, or not what its name says")
+
+
+_CSV = ds.CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True))
+
+
+def _files(source: str | list[str]) -> list[str]:
+    if isinstance(source, list) or "://" in source:
+        return [source] if isinstance(source, str) else source
+    if not Path(source).is_dir():
+        return [source] if Path(source).exists() else []
+    files = sorted(file for file in Path(source).rglob("*") if file.is_file())
+    return [str(file) for file in files if not file.name.startswith((".", "_"))]
+
+
+def _suffix(file: str) -> str:
+    names = Path(file).name.lower().split(".")
+    return names[-2] if names[-1] in ("gz", "bz2", "zst") and len(names) > 2 else names[-1]
+
+
+def _readable(dataset: ds.FileSystemDataset, columns: Columns) -> ds.Dataset:
+    """The dataset, in which the first rows of CSV files do not set the types: all numbers are floats."""
+    schema = dataset.schema
+    if dataset.format.default_extname != "csv":
+        return dataset
+    wanted = {"number": pa.float64(), "date": pa.timestamp("us"), "level": pa.string()}
+    for coordinate in columns.coordinates:
+        place = schema.get_field_index(coordinate.column)
+        found = schema.field(place)
+        if pa.types.is_null(found.type) or (coordinate.kind == "number" and pa.types.is_integer(found.type)):
+            schema = schema.set(place, found.with_type(wanted[coordinate.kind]))
+    return ds.FileSystemDataset(list(dataset.get_fragments()), schema, dataset.format, dataset.filesystem)
+
+
+def _check_files(dataset: ds.Dataset, columns: Columns) -> int:
+    """Rows of all files as their ends state them, 0 if they state none.
+
+    Missing columns would otherwise be read as missing values, and other types be cast.
+    """
+    is_csv = dataset.format.default_extname == "csv"
+    n_rows = 0
+    for fragment in dataset.get_fragments():
+        try:
+            schema, count = fragment.physical_schema, 0 if is_csv else fragment.count_rows()
+        except (pa.ArrowException, OSError):
+            schema = None
+        if schema is None:
+            raise DataError(f"{fragment.path} could not be read: it is truncated, or not what its name says")
+        n_rows += count
+        in_path = ds.get_partition_keys(fragment.partition_expression)
+        for name in (name for name in columns.source_names if name not in in_path):
+            expected = dataset.schema.field(name).type
+            if name not in schema.names:
+                raise DataError(f"{fragment.path} must have a column {name!r}, as the first file has")
+            if not is_csv and schema.field(name).type != expected:
+                raise DataError(
+                    f"column {name!r} of {fragment.path} must be of type {expected}, as in the first file, "
+                    f"got {schema.field(name).type}"
+                )
+    return n_rows

@@ -1,0 +1,80 @@
+"""One contract over the three engines: with the same seed, every estimator gives the same release on all."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato import GridKMeans, SourceTargetClustering, estimate_bounds, suggest_max_rows
+from sfumato.models import encode
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+@pytest.fixture
+def table(rows):
+    """300 rows of 40 people, most of them of few."""
+    people = np.random.default_rng(5).zipf(1.4, len(rows)) % 40
+    return pd.DataFrame(rows, columns=["x", "y"]).assign(person=people)
+
+
+@pytest.fixture
+def folder(table, tmp_path):
+    cuts = [0, 1, 1, 130, 300]
+    for i, (first, last) in enumerate(itertools.pairwise(cuts)):
+        part = pa.Table.from_pandas(table[first:last], preserve_index=False)
+        pq.write_table(part, tmp_path / f"{i}.parquet", row_group_size=17)
+    return tmp_path
+
+
+@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+def elsewhere(request, table, folder):
+    """The same table in several files, or on two Spark workers."""
+    if request.param == "files":
+        return folder
+    spark = request.getfixturevalue("spark")
+    return spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(3)
+
+
+UNITS = {
+    "rows": {"bounds": {"x": (-1, 1), "y": (-1, 1)}},
+    "people": {"bounds": (-1, 1), "unit": "person", "max_rows_per_unit": 4},
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_same_release_everywhere(make, table, elsewhere, unit):
+    if unit == "rows" and not isinstance(elsewhere, Path):
+        pytest.skip("slow: with people, a cluster does the same and more")
+    here, there = (make(random_state=3, **UNITS[unit]).fit(X) for X in (table, elsewhere))
+    assert encode(here.release_.model) == encode(there.release_.model)
+    assert here.privacy_.steps == there.privacy_.steps
+    assert here.release_.table == there.release_.table
+    assert ("one person" if unit == "people" else "one row") in str(there.privacy_)
+
+
+def test_source_on_any_engine(table, elsewhere):
+    targets = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    model = SourceTargetClustering(3, bounds=(-1, 1), random_state=0, unit="person", max_rows_per_unit=4)
+    here = encode(model.fit(targets, table).release_.model)
+    assert encode(model.fit(targets, elsewhere).release_.model) == here
+
+
+def test_bounds_and_caps_on_any_engine(table, elsewhere):
+    asked = {"unit": "person", "max_rows_per_unit": 2, "epsilon": 20.0, "random_state": 0}
+    here, there = (estimate_bounds(X, ["x", "y"], **asked) for X in (table, elsewhere))
+    assert here == there
+    assert here.columns == ("x", "y")
+    caps = [suggest_max_rows(X, "person", 3, epsilon=20.0, random_state=0) for X in (table, elsewhere)]
+    assert encode(caps[0].contributions.noisy_people) == encode(caps[1].contributions.noisy_people)
+    assert caps[0].max_rows == caps[1].max_rows
+
+
+def test_private_bounds_on_any_engine(table, elsewhere):
+    model = GridKMeans(3, bounds="private", epsilon=20.0, unit="person", random_state=0)
+    here, there = (encode(model.fit(X).release_.domain) for X in (table, elsewhere))
+    assert here == there
