@@ -183,7 +183,7 @@ def shares_of(cells, row):
     scores = scores_of(cells, row)
     x, shares = np.maximum(scores - max(scores), -40) / 64, 1.0
     for n in range(12, 0, -1):
-        shares = 1 + x * shares / n
+        shares = 1 + x * shares * (1 / n)
     for _ in range(6):
         shares = shares * shares
     return shares * ((1 - 2.0**-32) / sum(shares))

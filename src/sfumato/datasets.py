@@ -11,11 +11,21 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfumato.errors import DataError, ParameterError
 
-__all__ = ["CITY_BOUNDS", "CITY_COLUMNS", "CITY_PLACES", "city", "data_home", "load", "separated_gaussians"]
+__all__ = [
+    "CITY_BOUNDS",
+    "CITY_COLUMNS",
+    "CITY_PLACES",
+    "city",
+    "data_home",
+    "load",
+    "load_table",
+    "separated_gaussians",
+]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -72,6 +82,17 @@ def load(name: str) -> tuple[FloatArray, IntArray | None]:
     if not entry["has_label"]:
         return X, None
     return X, parquet.read(columns=["label"])["label"].to_numpy().astype(np.int64)
+
+
+def load_table(name: str) -> pa.Table:
+    """Read a data set with all its columns, as they are stored: also those that name a person.
+
+    Parameters
+    ----------
+    name : str
+        The name of an entry of the manifest, see `load`.
+    """
+    return pq.read_table(_entry(name)[1])
 
 
 def _entry(name: str) -> tuple[dict[str, Any], Path]:

@@ -19,6 +19,8 @@ from sfumato.errors import ParameterError
 
 FAR = 2.0**500  # products of two such numbers, added up over 2^20 columns, stay finite
 FAINTEST = -40.0  # log of a responsibility beside which 1 stays 1
+LANES = 64  # rows that kernels of mixtures take at a time
+_INVERSES = np.array([0.0, *(1.0 / n for n in range(1, 13))])
 
 
 class Partition(Protocol):
@@ -281,64 +283,91 @@ def fill_nearest(
 
 @numba.njit(cache=True, nogil=True)
 def _fill_scores(
-    row: FloatArray,
+    points: FloatArray,
     offsets: FloatArray,
     means: FloatArray,
     whiteners: FloatArray,
     gaps: FloatArray,
     scores: FloatArray,
 ) -> None:
-    """Fill `scores` with the log of each component's weighted density: finite, also for far rows."""
+    """Fill `scores` with the log of each component's weighted density: finite, also for far rows.
+
+    Rows come last in all arrays, so that the innermost loops vectorise over them; what a row gets does not
+    depend on its place. Zeros of a whitener, which a diagonal covariance has, are skipped.
+    """
     n_features, n_components = means.shape
-    whitened = np.empty(n_components)
-    scores[:] = 0.0
-    for i in range(n_features):
-        whitened[:] = 0.0
-        for c in range(n_components):
-            gaps[i, c] = min(max(row[i] - means[i, c], -FAR), FAR)
-        for j in range(i + 1):
-            for c in range(n_components):
-                whitened[c] += whiteners[i, j, c] * gaps[j, c]
-        for c in range(n_components):
-            value = min(max(whitened[c], -FAR), FAR)
-            scores[c] += value * value
+    whitened = np.empty(LANES)
     for c in range(n_components):
-        scores[c] = offsets[c] - scores[c] / 2.0
+        squares = scores[c]
+        squares[:] = 0.0
+        for i in range(n_features):
+            mean, point, gap = means[i, c], points[i], gaps[i]
+            for r in range(LANES):
+                gap[r] = min(max(point[r] - mean, -FAR), FAR)
+            whitened[:] = 0.0
+            for j in range(i + 1):
+                factor, gap = whiteners[i, j, c], gaps[j]
+                if factor != 0.0:
+                    for r in range(LANES):
+                        whitened[r] += factor * gap[r]
+            for r in range(LANES):
+                value = min(max(whitened[r], -FAR), FAR)
+                squares[r] += value * value
+        for r in range(LANES):
+            squares[r] = offsets[c] - squares[r] / 2.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_points(rows: FloatArray, start: int, points: FloatArray) -> int:
+    """Transpose the next rows into `points`; returns how many there are."""
+    n_rows: int = min(LANES, rows.shape[0] - start)
+    for r in range(n_rows):
+        for j in range(rows.shape[1]):
+            points[j, r] = rows[start + r, j]
+    return n_rows
 
 
 @numba.njit(cache=True, nogil=True)
 def _fill_likeliest(
     rows: FloatArray, offsets: FloatArray, means: FloatArray, whiteners: FloatArray, out: IntArray
 ) -> None:
-    gaps, scores = np.empty(means.shape), np.empty(means.shape[1])
-    for i in range(rows.shape[0]):
-        _fill_scores(rows[i], offsets, means, whiteners, gaps, scores)
-        best, highest = 0, scores[0]
-        for c in range(1, scores.shape[0]):
-            if scores[c] > highest:
-                best, highest = c, scores[c]
-        out[i] = best
+    points, gaps = np.zeros((means.shape[0], LANES)), np.empty((means.shape[0], LANES))
+    scores = np.empty((means.shape[1], LANES))
+    for start in range(0, rows.shape[0], LANES):
+        n_rows = _fill_points(rows, start, points)
+        _fill_scores(points, offsets, means, whiteners, gaps, scores)
+        for r in range(n_rows):
+            best = 0
+            for c in range(1, scores.shape[0]):
+                if scores[c, r] > scores[best, r]:
+                    best = c
+            out[start + r] = best
 
 
 @numba.njit(cache=True, nogil=True)
 def _fill_responsibilities(
     rows: FloatArray, offsets: FloatArray, means: FloatArray, whiteners: FloatArray, out: FloatArray
 ) -> None:
-    gaps = np.empty(means.shape)
-    for i in range(rows.shape[0]):
-        shares = out[i]
-        _fill_scores(rows[i], offsets, means, whiteners, gaps, shares)
-        highest = shares[0]
-        for c in range(1, shares.shape[0]):
-            highest = max(highest, shares[c])
-        total = 0.0
-        for c in range(shares.shape[0]):
-            shares[c] = _exp(max(shares[c] - highest, FAINTEST))
-        for c in range(shares.shape[0]):
-            total += shares[c]
-        scale = (1.0 - 2.0**-32) / total
-        for c in range(shares.shape[0]):
-            shares[c] *= scale
+    points, gaps = np.zeros((means.shape[0], LANES)), np.empty((means.shape[0], LANES))
+    scores, highest, totals = np.empty((means.shape[1], LANES)), np.empty(LANES), np.empty(LANES)
+    for start in range(0, rows.shape[0], LANES):
+        n_rows = _fill_points(rows, start, points)
+        _fill_scores(points, offsets, means, whiteners, gaps, scores)
+        highest[:] = scores[0]
+        for c in range(1, scores.shape[0]):
+            for r in range(LANES):
+                highest[r] = max(highest[r], scores[c, r])
+        totals[:] = 0.0
+        for c in range(scores.shape[0]):
+            shares = scores[c]
+            for r in range(LANES):
+                shares[r] = _exp(max(shares[r] - highest[r], FAINTEST))
+            for r in range(LANES):
+                totals[r] += shares[r]
+        for r in range(n_rows):
+            scale = (1.0 - 2.0**-32) / totals[r]
+            for c in range(scores.shape[0]):
+                out[start + r, c] = scores[c, r] * scale
 
 
 @numba.njit(cache=True, nogil=True)
@@ -351,7 +380,7 @@ def _exp(exponent: float) -> float:
     x = exponent / 64.0
     value = 1.0
     for n in range(12, 0, -1):
-        value = 1.0 + x * value / n
+        value = 1.0 + x * value * _INVERSES[n]
     for _ in range(6):
         value *= value
     return value
