@@ -1,4 +1,4 @@
-.PHONY: setup test check format bench docs demo clean
+.PHONY: setup system test check format bench docs demo clean
 PYTHON ?= python3
 BIN := .venv/bin
 export SFUMATO_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -6,7 +6,12 @@ export SFUMATO_DATA ?= $(abspath $(wildcard ../shared/data))
 setup: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -c constraints.txt -e . --group dev && touch $@
-test: setup
+# Spark needs Java. Without apt, or the right to use it, the tests of Spark are skipped.
+system:
+	@command -v java >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
+	  && apt-get -qq update && apt-get -qq install -y openjdk-17-jre-headless >/dev/null; } \
+	  || echo "Java is missing and could not be installed: tests on Spark are skipped"
+test: setup system
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 check: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -23,6 +23,8 @@ PACKAGES = [
 def test_all_is_what_is_importable(package):
     """Submodules are attributes as soon as anything imports them: they count only if `__all__` lists them."""
     module = importlib.import_module(package)
+    loaded = [getattr(module, name) for name in module.__all__]  # `sfumato` loads names when they are used
+    assert len(loaded) == len(module.__all__)
     public = {
         name
         for name, value in vars(module).items()

@@ -1,9 +1,9 @@
 """Differentially private clustering: publish the shapes in sensitive data, and nobody in them."""
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from sfumato import datasets, metrics
     from sfumato.budget import Budget, Ledger
     from sfumato.cluster import (
@@ -69,7 +69,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name == "__version__":
         from importlib.metadata import version
 
@@ -84,4 +84,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return __all__
