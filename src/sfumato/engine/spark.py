@@ -55,8 +55,9 @@ class SparkEngine:
 
     Notes
     -----
-    Python on the workers needs sfumato. Only methods of the DataFrame are used that Spark Connect has too;
-    it is not part of the tests.
+    Python on the workers needs sfumato. Spark Connect works too, but is not part of the tests; there, people
+    are spread over as many partitions as ``spark.sql.shuffle.partitions`` says, whose 200 are too many for
+    small tables.
     """
 
     frame: DataFrame
