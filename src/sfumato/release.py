@@ -20,7 +20,8 @@ from sfumato.budget import PrivacyStatement
 from sfumato.columns import Columns
 from sfumato.curator import blocks_of
 from sfumato.domain import Domain, FloatArray, IntArray
-from sfumato.errors import DataError, ReleaseError
+from sfumato.engine import labelled
+from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.models import Model, decode, encode
 
 FORMAT = "sfumato release"
@@ -87,6 +88,21 @@ class Release:
         if not np.isfinite(rows).all():
             raise DataError("`X` must be finite, got NaN or infinity somewhere")
         return self.model.predict(rows)
+
+    def predict_spark(self, frame: Any, column: str = "cluster") -> Any:
+        """Add the cluster of each row to a Spark data frame, on its workers. The labels are not private.
+
+        Parameters
+        ----------
+        frame : pyspark.sql.DataFrame
+            With the column names that the release was made from.
+        column : str
+            Name of the new column.
+        """
+        if self.table is None:
+            raise ParameterError("the release must be made from named columns, which rows on Spark have")
+        columns = replace(self.table, unit=None, missing="error")
+        return labelled(frame, columns, self.model.predict, column)
 
     def to_dict(self) -> dict[str, Any]:
         """Contents of the file, without its checksum."""

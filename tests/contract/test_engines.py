@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import GridKMeans, SourceTargetClustering, estimate_bounds, suggest_max_rows
+from sfumato.errors import ParameterError
 from sfumato.models import encode
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -62,6 +63,22 @@ def test_source_on_any_engine(table, elsewhere):
     model = SourceTargetClustering(3, bounds=(-1, 1), random_state=0, unit="person", max_rows_per_unit=4)
     here = encode(model.fit(targets, table).release_.model)
     assert encode(model.fit(targets, elsewhere).release_.model) == here
+
+
+def test_labels_on_any_engine(table, elsewhere):
+    model = GridKMeans(3, bounds={"y": (-1, 1), "x": (-1, 1)}, random_state=0).fit(table)
+    expected = model.predict(table)
+    if isinstance(elsewhere, Path):
+        assert (model.predict(elsewhere) == expected).all()
+        return
+    found = model.release_.predict_spark(elsewhere, "group.1").toArrow().to_pandas()
+    assert list(found) == [*table, "group.1"]
+    order, own = found.sort_values(["x", "y"]), table.assign(label=expected).sort_values(["x", "y"])
+    assert order["group.1"].tolist() == own["label"].tolist()
+    with pytest.raises(ParameterError, match="predict_spark"):
+        model.predict(elsewhere)
+    with pytest.raises(ParameterError, match="must be a new name"):
+        model.release_.predict_spark(elsewhere, "x")
 
 
 def test_bounds_and_caps_on_any_engine(table, elsewhere):

@@ -2,6 +2,7 @@
 
 from sfumato.engine.base import Engine
 from sfumato.engine.memory import MemoryEngine
+from sfumato.engine.spark import labelled
 from sfumato.engine.tables import blocks_of, column_names, is_outside, open_engine, open_people_engine
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "blocks_of",
     "column_names",
     "is_outside",
+    "labelled",
     "open_engine",
     "open_people_engine",
 ]

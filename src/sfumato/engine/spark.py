@@ -23,7 +23,7 @@ from sfumato.columns import Columns
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.engine.base import add_rows
 from sfumato.engine.people import cap_rows
-from sfumato.errors import DataError
+from sfumato.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -236,3 +236,34 @@ def people_frame(frame: DataFrame, columns: Columns) -> DataFrame:
         plain = frame.select(_quoted(columns.source_names[-1])).toDF("column0")
         spelled = plain.mapInArrow(partial(_spell_people, columns), "unit binary")
         return spelled.groupBy("unit").count().toDF("unit", "n_rows")
+
+
+def labelled(
+    frame: DataFrame, columns: Columns, predict: Callable[[FloatArray], IntArray], name: str
+) -> DataFrame:
+    """The frame with one more column, computed from the coordinates of each row on the workers."""
+    names = list(frame.columns)
+    if name in names:
+        raise ParameterError(f"`column` must be a new name, got {name!r}, which the table has")
+    with _quiet():
+        plain = frame.toDF(*(f"column{j}" for j in range(len(names))))
+        label = partial(_label_batches, columns, names, predict)
+        return plain.mapInArrow(label, _longer(plain.schema)).toDF(*names, name)
+
+
+def _longer(schema: Any) -> Any:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    return StructType([*schema.fields, StructField("label", LongType())])
+
+
+def _label_batches(
+    columns: Columns,
+    names: list[str],
+    predict: Callable[[FloatArray], IntArray],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """On a worker: append the label of each row."""
+    for batch in batches:
+        labels = predict(columns.read(batch.rename_columns(names)))
+        yield batch.append_column("label", pa.array(labels, pa.int64()))

@@ -67,7 +67,7 @@ def open_people_engine(X: Any, unit: str, missing: Missing, domain: Domain) -> E
 def blocks_of(X: Any, columns: Columns) -> Iterator[FloatArray]:
     """Rows of a table that is not on Spark, part by part, for their holder."""
     if is_spark(X):
-        raise ParameterError("`X` must not be on Spark here. Use release_.predict_spark")
+        raise ParameterError("`X` must not be on Spark here. Use release_.predict_spark(X)")
     table = _arrow(X)
     if isinstance(table, ds.Dataset):
         engine = ParquetEngine(table, columns, Domain.from_bounds((-1, 1), len(columns.coordinates)))
