@@ -35,6 +35,11 @@ class TestLoad:
         monkeypatch.delenv("SFUMATO_DATA")
         assert datasets.data_home() is None
 
+    def test_a_table_has_all_columns(self, home):
+        assert "who" in datasets.load_table("a").column_names
+        with pytest.raises(DataError):
+            datasets.load_table("gone")
+
     def test_reads_features_and_labels_and_leaves_out_extra_columns(self, home):
         X, labels = datasets.load("a")
         assert X.tolist() == [[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]

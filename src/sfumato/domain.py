@@ -25,6 +25,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 # spoils the value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
 MAX_ROWS = 2**33
 LATTICE_RADIUS = 2**29
+ALL_ROWS = 2**40  # more than anybody has
 LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
 
 BOUNDS_HELP = (
@@ -60,6 +61,8 @@ class Unit:
     def __str__(self) -> str:
         if self.column is None:
             return "one row"
+        if self.max_rows >= ALL_ROWS:
+            return f"one person (column {self.column!r}, with all rows)"
         rows = "row" if self.max_rows == 1 else "rows"
         return f"one person (column {self.column!r}, at most {self.max_rows} {rows} each)"
 

@@ -190,11 +190,14 @@ class DensityTree(DensityClusterer):
         return cut_levels(histogram, float(self.prominence), self.metric)
 
     def _grid_for(self, rows: float, curator: Curator) -> Grid:
-        """Grid on which smoothing averages about thirty rows of an even spread; coarser if noise is large."""
-        domain = curator.domain
-        laplace_epsilon = math.sqrt(2) / max(curator.noise_std("cells"), 1e-9)
+        """Grid on which smoothing averages about thirty rows of an even spread; coarser if noise is large.
+
+        A person counts as one row: with more rows each, noise grows as they do.
+        """
+        domain, of_each = curator.domain, curator.domain.unit.max_rows
+        laplace_epsilon = math.sqrt(2) * of_each / max(curator.noise_std("cells"), 1e-9)
         cells_per_row = _CELLS_PER_ROW * laplace_epsilon / (1 + laplace_epsilon)
-        counted = min(rows, math.sqrt(rows * _FEW_ROWS))
+        counted = min(rows / of_each, math.sqrt(rows / of_each * _FEW_ROWS))
         wanted = cells_per_row * counted * _KERNEL_SIDE ** (domain.n_features - 2)
         widths = widths_of(domain, column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())

@@ -13,10 +13,8 @@ from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
 from sfumato.cluster.contributions import Contributions, choose_max_rows, contribution_steps
 from sfumato.columns import Missing
 from sfumato.curator import open_curator, open_people
-from sfumato.domain import Domain, Unit
+from sfumato.domain import ALL_ROWS, Domain, Unit
 from sfumato.errors import ParameterError
-
-MOST_ROWS = 2**40  # of one person
 
 
 @dataclass(frozen=True)
@@ -202,19 +200,19 @@ def suggest_max_rows(
         epsilon=epsilon,
         delta=delta,
         rho=rho,
-        bounds=(1, MOST_ROWS),
+        bounds=(1, ALL_ROWS),
         unit=None,
         max_rows_per_unit=1,
         missing=missing,
         random_state=random_state,
     )
-    domain, seed = Domain.from_bounds((1, MOST_ROWS), 1), question._seed()
+    domain, seed = Domain.from_bounds((1, ALL_ROWS), 1), question._seed()
     priced = question._priced(Plan(*contribution_steps()), domain)
     noise = calibrate(Plan(Step("count", 1)), budget or Budget(1)).records()[0].noise_std
     with charged(ledger, "suggest_max_rows", priced, seeded=seed is not None):
         curator = open_people(X, unit, missing, domain, priced, seed)
         found = choose_max_rows(curator, int(n_clusters), noise)
-    records, whole = curator.records, Unit(unit, MOST_ROWS)
+    records, whole = curator.records, Unit(unit, ALL_ROWS)
     return SuggestedCap(
         found.max_rows, found, PrivacyStatement(priced.budget, whole, records, seed is not None)
     )
