@@ -20,12 +20,15 @@ TABLES = (
     "kmeans_time",
     "density_accuracy",
     "density_time",
+    "people",
     "mixture_accuracy",
     "morse_time",
     "medoids_time",
     "source_target",
+    "files_scale",
+    "spark_scale",
 )
-NEED_DATA = ("density_time",)  # all their rows come from the folder that SFUMATO_DATA names
+NEED_DATA = ("density_time", "people")  # all their rows come from the folder that SFUMATO_DATA names
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 INTRODUCTION = """# Benchmarks

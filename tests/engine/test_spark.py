@@ -1,17 +1,10 @@
 """The engine over a Spark DataFrame, in a cluster of two worker processes: the same bits as in memory."""
 
-import contextlib
 import gc
-import os
 import pickle
-import re
-import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -206,7 +199,8 @@ def test_kept_rows_stay_persisted_as_long_as_the_engine(spark):
     assert wait_until(lambda: n_persisted(spark) == 0)
 
 
-# Tests in which processes end come last: the next ones import everything anew.
+# Tests in which Python processes end come last: the next ones import everything anew. Those in which
+# executors end are in test_spark_faults.py.
 
 
 def error_of(engine, aggregate=SUMS):
@@ -239,67 +233,11 @@ def test_an_unknown_error_quotes_nothing(spark):
 
 
 def test_an_error_of_spark_itself_quotes_nothing(spark):
-    frame = frame_of(spark, some_rows(5)).selectExpr("cast(concat('secret', x) as double) as x", "`y.z`")
+    rows = frame_of(spark, some_rows(5)).repartition(2)  # else Spark computes the next on the driver
+    frame = rows.selectExpr("cast(concat('secret', x) as double) as x", "`y.z`")
     message = error_of(SparkEngine(frame, columns(), DOMAIN))
     assert "secret" not in message
     assert "CAST_INVALID_INPUT" in message
-
-
-@dataclass(frozen=True)
-class Slow(RowCount):
-    """Takes its time, and says in a file which process has begun."""
-
-    folder: str
-
-    def add(self, state, rows):
-        Path(self.folder, str(os.getpid())).touch()
-        time.sleep(1.0)
-        return super().add(state, rows)
-
-
-def executors(spark):
-    """Process ids of the application's executors, by the command lines of all processes."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            words = path.read_bytes().decode(errors="replace").split("\0")
-            is_executor = any(word.endswith("CoarseGrainedExecutorBackend") for word in words)
-            if is_executor and spark.sparkContext.applicationId in words:
-                found.add(int(path.parent.name))
-    return found
-
-
-def parent(pid):
-    return int(re.search(r"^PPid:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
-
-
-def kill_the_first(spark, folder):
-    """Kill the executor whose Python process is the first to begin, while it sleeps."""
-    assert wait_until(lambda: list(folder.iterdir()), seconds=120)
-    pid, running = int(next(folder.iterdir()).name), executors(spark)
-    while pid not in running:
-        pid = parent(pid)
-    os.kill(pid, signal.SIGKILL)
-
-
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds executors in /proc")
-@pytest.mark.parametrize("max_rows", [None, 2])
-def test_an_executor_that_dies_does_not_change_the_result(spark, tmp_path, max_rows):
-    rows, people = some_rows(), some_people()
-    unit, domain = (None, DOMAIN) if max_rows is None else ("person", capped(max_rows))
-    kept = rows if max_rows is None else cap_rows(pa.array(people), rows, max_rows)
-    engine = SparkEngine(frame_of(spark, rows, people).repartition(3), columns(unit=unit), domain)
-    before = engine.fold(SUMS)  # with a cap: this persists blocks, some of which die with the executor
-    alive = executors(spark)
-    with ThreadPoolExecutor(1) as pool:
-        killed = pool.submit(kill_the_first, spark, tmp_path)
-        count = engine.fold(Slow(str(tmp_path)))
-        killed.result()
-    assert alive - executors(spark)
-    assert len(list(tmp_path.iterdir())) > 1  # what the dead one had begun, another did again
-    assert count.tolist() == [len(kept)]
-    assert same(engine.fold(SUMS), before)
-    assert same(before, MemoryEngine(kept, DOMAIN).fold(SUMS))
 
 
 def test_importing_sfumato_does_not_import_pyspark():

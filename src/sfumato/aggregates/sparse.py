@@ -14,6 +14,7 @@ from sfumato.partition import Partition
 
 MAX_CELLS = 2**62
 SMALLEST_TABLE = 8
+AHEAD = 64  # cells
 CELL, COUNT = 0, 1  # columns of a state
 
 
@@ -107,7 +108,9 @@ def _line_of(state: IntArray, cell: int) -> int:
     last = state.shape[0] - 2  # slots are numbered 0, ..., last and stand in lines 1, ..., last + 1
     own_hash = _hash(cell)
     slot = np.int64(own_hash & np.uint64(last))
-    while state[1 + slot, COUNT] > 0 and _hash(state[1 + slot, CELL]) < own_hash:
+    while state[1 + slot, COUNT] > 0 and state[1 + slot, CELL] != cell:
+        if _hash(state[1 + slot, CELL]) > own_hash:
+            break
         slot = (slot + 1) & last
     return int(1 + slot)
 
@@ -135,10 +138,23 @@ def _put(state: IntArray, cell: int, count: int) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _add_rows(cells: IntArray, n_done: int, state: IntArray) -> int:
-    """Count the cells from ``n_done`` on; stop at the first that needs a larger table."""
-    for i in range(n_done, len(cells)):
-        if cells[i] >= 0 and not _put(state, cells[i], 1):
-            return i
+    """Count the cells from ``n_done`` on; stop at the first that needs a larger table.
+
+    The homes of some cells are read ahead: these reads wait for memory together, not one after the other.
+    """
+    last = np.uint64(state.shape[0] - 2)
+    lines, ahead = np.empty(AHEAD, dtype=np.int64), np.empty(AHEAD, dtype=np.int64)
+    for first in range(n_done, len(cells), AHEAD):
+        stop = min(first + AHEAD, len(cells))
+        for i in range(first, stop):
+            lines[i - first] = 1 + np.int64(_hash(cells[i]) & last)
+            ahead[i - first] = state[lines[i - first], CELL]
+        for i in range(first, stop):
+            line = lines[i - first]
+            if state[line, CELL] == cells[i] and state[line, COUNT] > 0:
+                state[line, COUNT] += 1
+            elif cells[i] >= 0 and not _put(state, cells[i], 1):
+                return i
     return len(cells)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import re
 import threading
 import uuid
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 STATES = "slot int, state binary"
 N_MERGERS = 4  # tasks that merge the states of all partitions, before the driver merges theirs
+QUOTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # they print what is in an error
 # Lines of a worker's traceback that hold no values: our own messages, and that of a missing package.
 HARMLESS = re.compile(r"^(?:sfumato\.errors\.\w+|ModuleNotFoundError): (.+)$", re.MULTILINE)
 
@@ -135,7 +137,11 @@ def _quiet() -> Iterator[None]:
     """Turn an error of Spark, which may quote values, into one line that does not."""
     from pyspark.errors import PySparkException
 
+    loggers = [logging.getLogger(name) for name in QUOTING_LOGGERS]
+    before = [logger.disabled for logger in loggers]
     try:
+        for logger in loggers:
+            logger.disabled = True
         with warnings.catch_warnings():  # no data frame of pandas is made here
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             yield
@@ -145,6 +151,9 @@ def _quiet() -> Iterator[None]:
         unknown = f"the Spark DataFrame could not be read ({reason}); Spark's log says more"
         message = harmless[-1] if harmless else unknown
         raise DataError(message) from None
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
 
 
 def _fold_partition(
