@@ -36,7 +36,16 @@ from sfumato.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySp
 from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record
 from sfumato.columns import Columns, Missing
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
-from sfumato.engine import Engine, blocks_of, column_names, is_outside, open_engine, open_people_engine
+from sfumato.engine import (
+    Engine,
+    blocks_of,
+    check_types,
+    column_names,
+    held,
+    is_outside,
+    open_engine,
+    open_people_engine,
+)
 from sfumato.errors import ParameterError, PlanError
 from sfumato.mechanisms import (
     Entropy,
@@ -64,8 +73,10 @@ __all__ = [
     "NoisySums",
     "SplitRule",
     "blocks_of",
+    "check_types",
     "column_names",
     "cover_sensitivity",
+    "held",
     "histograms_sensitivity",
     "is_outside",
     "moments_sensitivity",

@@ -209,6 +209,20 @@ def test_a_damaged_file_in_a_folder(tmp_path, ledger, damage, words, quick):
     assert [entry.outcome for entry in ledger.history()] == ["failed"]
 
 
+def test_text_is_refused_before_anything_is_charged(tmp_path, ledger):
+    pq.write_table(pa.table({"x": [0.5], "who": [SECRET]}), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="column 'who' must hold numbers") as error:
+        GridKMeans(3, bounds=(-1, 1), ledger=ledger).fit(tmp_path / "rows.parquet")
+    assert SECRET not in str(error.value)
+    assert ledger.history() == []
+
+
+def test_labels_of_a_csv_whose_first_rows_are_whole_numbers(tmp_path, quick):
+    (tmp_path / "rows.csv").write_text("x,y\n" + "1,0\n" * 300_000 + "0.5,0.5\n")
+    model = GridKMeans(2, bounds=(-1, 1), random_state=0).fit(tmp_path / "rows.csv")
+    assert len(model.labels_) == 300_001
+
+
 def test_a_damaged_csv_shows_no_values(tmp_path, ledger):
     (tmp_path / "rows.csv").write_text("x,y\n" + "0.5,0.5\n" * 300_000 + f"{SECRET}a,0.5\n")
     with pytest.raises(DataError, match="could not be read to the end") as error:

@@ -18,7 +18,7 @@ from sfumato.budget import Budget, Ledger, Plan, PricedPlan, PrivacyStatement, c
 from sfumato.cluster.bounds import bounds_steps, find_bounds
 from sfumato.cluster.checks import check_choice
 from sfumato.columns import Columns, Missing, complete_rows, read_bounds
-from sfumato.curator import Curator, column_names, is_outside, open_curator
+from sfumato.curator import Curator, check_types, column_names, held, is_outside, open_curator
 from sfumato.domain import LARGEST_BOUND, Domain, IntArray, Unit
 from sfumato.errors import DataError, ParameterError
 from sfumato.models import Model, encode
@@ -160,8 +160,9 @@ class PrivateEstimator(BaseEstimator):
         if unit.column is None and not isinstance(self.bounds, Mapping) and not is_outside(X):
             rows = self._checked(X, reset=reset, name=name)
             return Table(rows, None, self._domain(rows.shape[1]))
-        bounds = ANYWHERE if self._private_bounds else self.bounds
+        X, bounds = held(X), ANYWHERE if self._private_bounds else self.bounds
         columns, domain = read_bounds(bounds, column_names(X), unit, self.missing)
+        check_types(X, columns)
         self.n_features_in_ = domain.n_features
         self.feature_names_in_ = np.array(columns.labels, dtype=object)
         return Table(X, columns, domain)

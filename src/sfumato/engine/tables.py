@@ -37,6 +37,20 @@ def column_names(X: Any) -> list[str]:
     return [str(name) for name in _arrow(X).schema.names]
 
 
+def check_types(X: Any, columns: Columns) -> None:
+    """Refuse columns of other types than they are declared with, as far as a schema tells. Reads no row."""
+    if is_spark(X):
+        return
+    schema = _arrow(X).schema
+    told = (c for c in columns.coordinates if not pa.types.is_null(schema.field(c.column).type))
+    Columns(tuple(told)).read(schema.empty_table())
+
+
+def held(X: Any) -> Any:
+    """The table, as an Arrow table if it is a data frame in memory."""
+    return X if is_outside(X) else _arrow(X)
+
+
 def open_engine(X: Any, domain: Domain, columns: Columns | None = None) -> Engine:
     """Engine over a table; `columns` says how named columns are read, an array needs none."""
     if columns is None:
@@ -70,7 +84,8 @@ def blocks_of(X: Any, columns: Columns) -> Iterator[FloatArray]:
         raise ParameterError("`X` must not be on Spark here. Use release_.predict_spark(X)")
     table = _arrow(X)
     if isinstance(table, ds.Dataset):
-        engine = ParquetEngine(table, columns, Domain.from_bounds((-1, 1), len(columns.coordinates)))
+        domain = Domain.from_bounds((-1, 1), len(columns.coordinates))  # not used: rows come as they are
+        engine = ParquetEngine(table, columns, domain, strict=not isinstance(X, ds.Dataset))
         yield from map(columns.read, engine.batches())
     else:
         yield columns.read(table)
