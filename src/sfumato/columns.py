@@ -144,6 +144,8 @@ def read_bounds(
     unit : Unit
     missing : {"error", "drop"}
     """
+    if named := getattr(bounds, "columns", ()):  # what `estimate_bounds` found for named columns
+        bounds = dict(zip(named, zip(*bounds, strict=True), strict=True))  # type: ignore[misc]
     if not isinstance(bounds, Mapping):
         chosen = [name for name in names or () if name != unit.column]
         columns = Columns(tuple(Coordinate(name) for name in chosen), unit.column, missing)

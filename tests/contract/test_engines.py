@@ -32,7 +32,7 @@ def folder(table, tmp_path):
     return tmp_path
 
 
-@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+@pytest.fixture(params=["files", "spark"])
 def elsewhere(request, table, folder):
     """The same table in several files, or on two Spark workers."""
     if request.param == "files":

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from tests.contract.test_spend import pure_sum, rho_of
 
-from sfumato import estimate_bounds, suggest_max_rows
+from sfumato import GridKMeans, estimate_bounds, suggest_max_rows
 from sfumato.budget import Budget, Ledger
 from sfumato.domain import Unit
 from sfumato.errors import BudgetExceededError, ParameterError
@@ -83,6 +83,23 @@ def test_estimates_are_charged_before_anything_is_read(tmp_path, kind, rows):
     with pytest.raises(BudgetExceededError):
         suggest_max_rows(table_of(rows, 1), "person", ledger=ledger, **kind)
     assert [charge.method for charge in ledger.history()] == ["estimate_bounds"]
+
+
+@every_kind
+def test_a_release_states_the_cost_of_bounds_that_were_bought(rows, kind):
+    table = table_of(rows, 3)
+    bought = estimate_bounds(table, ["x1", "x0"], unit="person", max_rows_per_unit=3, random_state=0, **kind)
+    model = GridKMeans(3, bounds=bought, unit="person", max_rows_per_unit=2, **kind).fit(table)
+    assert model.feature_names_in_.tolist() == ["x1", "x0"]
+    assert model.privacy_.budget == bought.privacy.budget + Budget(**kind)
+    assert model.privacy_.spent <= model.privacy_.budget
+    assert [r.step for r in model.privacy_.steps][:4] == ["magnitudes", "coarse bins", "fine bins", "rows"]
+    assert model.privacy_.seeded  # as the bounds were
+    with pytest.raises(ParameterError, match="must protect one row"):
+        GridKMeans(3, bounds=bought, **kind).fit(table)
+    other = {"epsilon": 1.0} if "rho" in kind else {"rho": 1.0}
+    with pytest.raises(ParameterError, match="must not be mixed"):
+        GridKMeans(3, bounds=bought, unit="person", **other).fit(table)
 
 
 @every_kind

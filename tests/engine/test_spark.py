@@ -21,8 +21,6 @@ from sfumato.engine.spark import SparkEngine
 from sfumato.errors import DataError
 from sfumato.partition import Voronoi
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 CELLS = Cells(Grid.over(DOMAIN, 8))
 CENTERS = np.array([[-0.3, 0.1], [0.4, -0.7], [0.9, 0.9]])

@@ -20,10 +20,7 @@ from sfumato.engine.spark import SparkEngine
 from sfumato.errors import DataError
 from sfumato.models import encode
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 
 BUDGET = Budget(1)
 BOUNDS = {"x": (-1, 1), "y": (-1, 1)}

@@ -13,6 +13,7 @@ from sfumato.budget._budget import Budget
 from sfumato.budget.accounting import Record, epsilon_at
 from sfumato.budget.plan import composed
 from sfumato.domain import Unit
+from sfumato.errors import ParameterError
 
 SEEDED_WARNING = "seeded: do not publish"
 
@@ -57,6 +58,15 @@ class PrivacyStatement:
     def rho(self) -> float | None:
         """Total rho of a zCDP budget, else ``None``."""
         return None if self.spent.rho is None else float(self.spent.rho)
+
+    def after(self, earlier: PrivacyStatement) -> PrivacyStatement:
+        """Statement of this release together with an earlier one that it rests on, of the same unit."""
+        if earlier.unit.column != self.unit.column:
+            raise ParameterError(
+                f"what a release rests on must protect {self.unit}, as it does itself, got {earlier.unit}"
+            )
+        steps, seeded = earlier.steps + self.steps, earlier.seeded or self.seeded
+        return PrivacyStatement(earlier.budget + self.budget, self.unit, steps, seeded)
 
     def epsilon_at(self, delta: float) -> float:
         """Epsilon that the steps together satisfy at another `delta`."""

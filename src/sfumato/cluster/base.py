@@ -94,12 +94,16 @@ class PrivateEstimator(BaseEstimator):
     def _fit(self, table: Table, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
         """Charge the plan, let `compute` ask the curator, and publish."""
         seed, priced = self._seed(), self._priced(plan, table.domain)
+        bought = getattr(self.bounds, "privacy", None)  # bounds of `estimate_bounds` say what they cost
+        if bought is not None:
+            PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # or an error
         with charged(self.ledger, type(self).__name__, priced, seeded=seed is not None):
             curator = open_curator(table.X, table.domain, priced, seed, table.columns)
             if self._private_bounds:
                 curator.narrow(*find_bounds(curator))
             model = compute(curator)
-        self._publish(model, curator.domain, curator.statement(), table.columns)
+        privacy = curator.statement() if bought is None else curator.statement().after(bought)
+        self._publish(model, curator.domain, privacy, table.columns)
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -146,10 +150,14 @@ class PrivateEstimator(BaseEstimator):
     def _private_bounds(self) -> bool:
         return isinstance(self.bounds, str) and self.bounds == "private"
 
+    @property
+    def _named_bounds(self) -> bool:
+        return isinstance(self.bounds, Mapping) or len(getattr(self.bounds, "columns", ())) > 0
+
     def _domain(self, n_features: int) -> Domain:
         """Domain of a table without names, or as far as it is known without the table."""
         unit = Unit(self.unit, self.max_rows_per_unit)
-        if isinstance(self.bounds, Mapping):
+        if self._named_bounds:
             return read_bounds(self.bounds, None, unit)[1]
         return Domain.from_bounds(ANYWHERE if self._private_bounds else self.bounds, n_features, unit)
 
@@ -157,7 +165,7 @@ class PrivateEstimator(BaseEstimator):
         """Check all that is public about a table: its columns and its bounds. Reads no row of files."""
         check_choice("missing", self.missing, ("error", "drop"))
         unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
-        if unit.column is None and not isinstance(self.bounds, Mapping) and not is_outside(X):
+        if unit.column is None and not self._named_bounds and not is_outside(X):
             rows = self._checked(X, reset=reset, name=name)
             return Table(rows, None, self._domain(rows.shape[1]))
         X, bounds = held(X), ANYWHERE if self._private_bounds else self.bounds

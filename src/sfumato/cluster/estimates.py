@@ -21,6 +21,8 @@ from sfumato.errors import ParameterError
 class EstimatedBounds(Sequence[tuple[float, ...]]):
     """Bounds that were bought; a pair (low, high), to be given to a fit as ``bounds``.
 
+    Of named columns, they choose these columns. A release that rests on them states their cost with its own.
+
     Parameters
     ----------
     low, high : tuple of float

@@ -1,0 +1,56 @@
+"""All commands, with an example of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import ledger
+from sfumato.cli.demo import demo
+from sfumato.cli.failures import debugging, guarded
+from sfumato.cli.fit import fit
+from sfumato.cli.plan import list_methods, plan
+from sfumato.cli.predict import predict
+from sfumato.cli.report import report
+
+# Tracebacks with local variables would show rows.
+app = typer.Typer(name="sfumato", no_args_is_help=True, pretty_exceptions_enable=False)
+ledgers = typer.Typer(no_args_is_help=True, help="Keep count of what is spent on a data set.")
+
+EXAMPLES: dict[Callable[..., None], str] = {
+    fit: "sfumato fit trips.csv --method grid-kmeans --clusters 8 --epsilon 1 --bounds bounds.toml",
+    predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
+    report: "sfumato report release.json --out report.html",
+    plan: "sfumato plan --method dpm --epsilon 1 --columns-number 2",
+    demo: "sfumato demo --out demo",
+    ledger.create: "sfumato ledger create budget.db trips --epsilon 2",
+    ledger.show: "sfumato ledger show budget.db",
+    ledger.history: "sfumato ledger history budget.db trips",
+    ledger.close: "sfumato ledger close budget.db trips",
+}
+for command, example in EXAMPLES.items():
+    group = ledgers if command.__module__ == ledger.__name__ else app
+    group.command(epilog=f"Example: {example}")(guarded(command))
+app.command("methods", epilog="Example: sfumato methods")(guarded(list_methods))
+app.add_typer(ledgers, name="ledger", epilog=f"Example: {EXAMPLES[ledger.create]}")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from sfumato import __version__
+
+        print(f"sfumato {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Example: sfumato demo")
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks, which may show data.")] = False,
+) -> None:
+    """Publish the clusters of a sensitive table, and nobody in it."""
+    debugging.set(debug)

@@ -1,0 +1,15 @@
+"""``sfumato demo``: a first look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo")) -> None:
+    """Cluster a simulated city: a release, a picture, a report and a ledger."""
+    from sfumato.demo import main
+
+    main(["--out", str(out)])

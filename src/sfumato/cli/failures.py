@@ -1,0 +1,91 @@
+"""How a command fails: one line on stderr, and an exit code that a script can tell apart."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import typer
+
+UNEXPECTED = 70
+CODES = {
+    "ParameterError": 2,  # that of typer, too
+    "DataError": 3,
+    "BudgetExceededError": 4,
+    "LedgerError": 5,
+    "ReleaseError": 6,
+}
+
+# What messages of the library advise to write in Python, and what that is on the command line.
+_OPTIONS = {
+    "`X`": "DATA",
+    "missing='drop'": "--missing drop",
+    "bounds={'age': (0, 120), 'day': (date, date), 'kind': ['a', 'b']}": "--columns a,b or --bounds a.toml",
+    "Ledger.create(path, dataset, total)": "`sfumato ledger create PATH DATASET --epsilon 2`",
+}
+
+debugging: ContextVar[bool] = ContextVar("debugging", default=False)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, failing in the way of this module."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            with plain_warnings():
+                command(*arguments, **options)
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except Exception as error:
+            code, line = explained(error)
+            if debugging.get():
+                traceback.print_exc()
+            say(f"error: {line}")
+            raise typer.Exit(code) from None
+
+    return run
+
+
+def explained(error: Exception) -> tuple[int, str]:
+    """Exit code and line of an error. Messages of other libraries may quote data, so they are left out."""
+    from sfumato.errors import SfumatoError
+
+    if isinstance(error, SfumatoError):
+        line = " ".join(str(error).split())
+        for code, option in _OPTIONS.items():
+            line = line.replace(code, option)
+        return CODES.get(type(error).__name__, UNEXPECTED), line
+    if isinstance(error, ImportError):
+        return UNEXPECTED, str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return UNEXPECTED, f"{error.filename or 'a file'}: {error.strerror}"
+    hint = "`sfumato --debug ...` shows where, and may show data"
+    return UNEXPECTED, f"unexpected {type(error).__name__}. {hint}"
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show warnings about guarantees as lines; others, which may quote data, only when debugging."""
+    from sfumato.errors import GuaranteeWarning
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        say(f"warning: {' '.join(str(message).split())}")
+
+    with warnings.catch_warnings():
+        if not debugging.get():
+            warnings.simplefilter("ignore")
+        warnings.simplefilter("always", GuaranteeWarning)
+        warnings.showwarning = show
+        yield
+
+
+def say(line: str) -> None:
+    """Write a line to stderr."""
+    print(line, file=sys.stderr)

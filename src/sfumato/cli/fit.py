@@ -1,0 +1,206 @@
+"""``sfumato fit``: from a table to a release file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import methods, options
+from sfumato.cli.bounds import PRIVATE, read_bounds
+from sfumato.cli.failures import say
+from sfumato.cli.files import check_new
+from sfumato.cli.options import unless
+from sfumato.cli.steps import followed
+
+if TYPE_CHECKING:
+    from sfumato.budget import Budget, Ledger, PrivacyStatement
+    from sfumato.cluster import PrivateClusterer
+    from sfumato.release import Release
+
+
+def fit(
+    ctx: typer.Context,
+    data: options.Data,
+    method: options.Method = "dpm",
+    clusters: options.Clusters = None,
+    settings: options.Settings = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    bounds: options.Bounds = None,
+    estimate_bounds: options.EstimateBounds = None,
+    columns: options.Columns = None,
+    unit: options.Unit = None,
+    max_rows_per_unit: options.MaxRows = 1,
+    missing: options.Missing = "error",
+    seed: Annotated[int | None, typer.Option(help="For experiments: do not publish the result.")] = None,
+    out: Annotated[Path, typer.Option(help="Release file to write.")] = Path("release.json"),
+    report: Annotated[Path | None, typer.Option(help="HTML report to write as well.")] = None,
+    force: options.Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: options.Quiet = False,
+    config: options.Config = None,
+) -> None:
+    """Cluster a table under differential privacy and write a release file, which may be published."""
+    check_new(out, report, force=force)
+    _check_pictures(report)
+    account = _open_ledger(ledger, dataset, seed)
+    epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
+    budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
+    bounds, price = unless(ctx, "bounds", "estimate_bounds"), unless(ctx, "estimate_bounds", "bounds")
+    table = _Table(data, options.split(columns), unit, max_rows_per_unit, missing, account, seed)
+    own = {**options.config_settings(ctx), **methods.parse_settings(settings or ())}
+    estimator = methods.make(method, clusters, own, {**table.shared(), **budget})
+    bought = _set_bounds(estimator, table, bounds, price, quiet=quiet)
+    with followed(estimator.plan(table.n_columns()), quiet=quiet):
+        release = estimator.fit(data).release_
+    _write(release, out, report)
+    if as_json:
+        print(json.dumps(_as_dict(release, bought, out, report), allow_nan=False))
+    elif not quiet:
+        print(_summary(release, bought, out, report))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The table, who is protected in it, and the ledger that it is charged to."""
+
+    data: str
+    columns: list[str] | None
+    unit: str | None
+    max_rows_per_unit: int
+    missing: str
+    ledger: Ledger | None
+    seed: int | None
+
+    def shared(self) -> dict[str, Any]:
+        """Parameters of a fit, and of a question before it."""
+        return {
+            "unit": self.unit,
+            "max_rows_per_unit": self.max_rows_per_unit,
+            "missing": self.missing,
+            "ledger": self.ledger,
+            "random_state": self.seed,
+        }
+
+    def n_columns(self) -> int:
+        """Number of columns that are read, unless bounds choose them. Reads the schema of the first file."""
+        from sfumato.curator import column_names
+
+        return len(self.columns or [name for name in column_names(self.data) if name != self.unit])
+
+
+def _set_bounds(
+    estimator: PrivateClusterer, table: _Table, bounds: str | None, price: float | None, *, quiet: bool
+) -> PrivacyStatement | None:
+    """Give an estimator its bounds; return what they cost if they were bought apart."""
+    from sfumato.errors import ParameterError
+
+    if (bounds is None) == (price is None):
+        got = "both" if bounds else "neither"
+        raise ParameterError(
+            f"`--bounds` or `--estimate-bounds` must be given, got {got}. Bounds are public knowledge, never "
+            "read off the data: --bounds 0,100, --bounds bounds.toml, or buy them with --estimate-bounds 0.1"
+        )
+    if bounds is not None:
+        estimator.set_params(bounds=read_bounds(bounds, table.columns))
+        return None
+    return _buy_bounds(estimator, table, price, quiet=quiet)
+
+
+def _buy_bounds(
+    estimator: PrivateClusterer, table: _Table, price: float | None, *, quiet: bool
+) -> PrivacyStatement:
+    from sfumato.budget import Budget, Plan, calibrate
+    from sfumato.cluster import estimate_bounds
+    from sfumato.cluster.bounds import bounds_steps
+
+    # Whatever can be refused is refused here, so that no bounds are bought for nothing.
+    of_fit = estimator.set_params(bounds=PRIVATE).plan(table.n_columns()).budget
+    own = Budget(price)
+    if table.ledger is not None:
+        _check_covers(table.ledger, own, of_fit)
+    plan = calibrate(Plan(*bounds_steps(table.n_columns())), own, table.max_rows_per_unit)
+    with followed(plan, quiet=quiet):
+        found = estimate_bounds(table.data, table.columns, epsilon=price, **table.shared())
+    estimator.set_params(bounds=found)
+    return found.privacy
+
+
+def _check_covers(ledger: Ledger, *charges: Budget) -> None:
+    from sfumato.errors import BudgetExceededError
+
+    remaining = ledger.remaining()
+    needed = [charge.as_zcdp() if remaining.kind == "zcdp" else charge for charge in charges]
+    total = sum(needed[1:], needed[0])
+    if not total <= remaining:
+        raise BudgetExceededError(
+            f"The budget of {ledger.dataset!r} does not cover the bounds and the fit: requested {total}, "
+            f"remaining {remaining}. Ask for less; nothing was charged."
+        )
+
+
+def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Ledger | None:
+    from sfumato.errors import LedgerError, ParameterError
+
+    if path is None and dataset is None:
+        return None
+    if path is None or dataset is None:
+        raise ParameterError("`--ledger` and `--dataset` must be given together: a file, and a name in it")
+    if seed is not None:
+        raise ParameterError("`--seed` must not be given with --ledger: a seeded run is never published")
+    if not path.exists():
+        raise LedgerError(
+            f"{path} does not exist. Create it: sfumato ledger create {path} {dataset} --epsilon 2"
+        )
+    from sfumato.budget import Ledger
+
+    return Ledger(path, dataset)
+
+
+def _check_pictures(report: Path | None) -> None:
+    """Without matplotlib, stop before anything is spent."""
+    if report is not None:
+        from sfumato import plot
+
+        plot.blank(1, 1)
+
+
+def _write(release: Release, out: Path, report: Path | None) -> None:
+    release.save(out)
+    if report is not None:
+        from sfumato.report import write
+
+        write(release, report)
+    if release.privacy.seeded:
+        say("warning: the noise came from a seed: do not publish this release")
+
+
+def _as_dict(
+    release: Release, bought: PrivacyStatement | None, out: Path, report: Path | None
+) -> dict[str, Any]:
+    return {
+        "release": str(out),
+        "sha256": release.checksum(),
+        "report": None if report is None else str(report),
+        "method": release.method,
+        "clusters": release.model.attributes().get("n_clusters"),
+        "privacy": release.privacy.to_dict(),
+        "bounds_privacy": None if bought is None else bought.to_dict(),
+    }
+
+
+def _summary(release: Release, bought: PrivacyStatement | None, out: Path, report: Path | None) -> str:
+    found = _as_dict(release, bought, out, report)
+    promise = [line for line in str(release.privacy).splitlines() if not line.startswith(" ")]  # no steps
+    lines = [f"{release.method} found {found['clusters']} clusters.", *promise]
+    if bought is not None:
+        lines += [f"Of that, the bounds cost {bought.spent}."]
+    lines += [f"release: {out}"] + ([f"report:  {report}"] if report else [])
+    return "\n".join(lines)

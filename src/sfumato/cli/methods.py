@@ -1,0 +1,107 @@
+"""Methods by their names on the command line: those of the library, and those that other packages add."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.cluster import PrivateClusterer
+
+GROUP = "sfumato.methods"  # entry points: name = "package.module:EstimatorClass"
+BUILT_IN = {
+    "dpm": "DPM",
+    "grid-kmeans": "GridKMeans",
+    "lloyd-kmeans": "LloydKMeans",
+    "coreset-kmeans": "CoresetKMeans",
+    "max-cover-kmeans": "MaxCoverKMeans",
+    "local-search-kmeans": "LocalSearchKMeans",
+    "density-tree": "DensityTree",
+    "dpdbscan": "DPDBSCAN",
+    "dpmog": "DPMoG",
+    "morse": "MorseClustering",
+}
+# Parameters that have options of their own.
+_SHARED = {
+    "epsilon",
+    "delta",
+    "rho",
+    "bounds",
+    "unit",
+    "max_rows_per_unit",
+    "missing",
+    "ledger",
+    "random_state",
+}
+_NUMBERS = ("n_clusters", "n_components")
+
+
+def others() -> dict[str, EntryPoint]:
+    """Methods of other packages. None of them can take the name of one of the library."""
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
+
+
+def names() -> list[str]:
+    """Names of all methods, those of the library first."""
+    return [*BUILT_IN, *sorted(others())]
+
+
+def find(name: str) -> type[PrivateClusterer]:
+    """Class of a method."""
+    from sfumato import cluster
+    from sfumato.errors import ParameterError
+
+    if name in BUILT_IN:
+        return getattr(cluster, BUILT_IN[name])  # type: ignore[no-any-return]
+    if name not in (found := others()):
+        raise ParameterError(f"`--method` must be one of {', '.join(names())}, got {name!r}")
+    cls = found[name].load()
+    if not (inspect.isclass(cls) and issubclass(cls, cluster.PrivateClusterer)):
+        raise ParameterError(f"method {name!r} must be a PrivateClusterer, got {found[name].value}")
+    return cls
+
+
+def make(
+    name: str, clusters: int | None, own: Mapping[str, Any], shared: Mapping[str, Any]
+) -> PrivateClusterer:
+    """Estimator with its number of clusters, its own parameters, and those that all methods share."""
+    from sfumato.errors import ParameterError
+
+    cls = find(name)
+    known = [known for known in inspect.signature(cls).parameters if known not in _SHARED]
+    parameters = dict(own)
+    if clusters is not None:
+        number = next((number for number in _NUMBERS if number in known), None)
+        if number is None:
+            raise ParameterError(f"`--clusters` must not be given: {name} finds the number itself")
+        parameters[number] = clusters
+    for parameter in parameters:
+        if parameter in _SHARED:
+            raise ParameterError(f"`--set {parameter}` must not be used: there is an option for it")
+        if parameter not in known:
+            raise ParameterError(
+                f"`--set` must name a parameter of {name} ({', '.join(known)}), got {parameter!r}"
+            )
+    return cls(**parameters, **shared)
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """Parameters that are given as ``name=value``; a value is one of TOML, or a bare word."""
+    from sfumato.errors import ParameterError
+
+    found = {}
+    for setting in settings:
+        name, equals, value = (part.strip() for part in setting.partition("="))
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:
+            if not equals or not re.fullmatch(r"[A-Za-z][\w-]*", value):
+                raise ParameterError(
+                    f"`--set` must be name=value, got {setting!r}. Try max_depth=5"
+                ) from None
+            found[name] = value
+    return found

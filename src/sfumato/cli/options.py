@@ -1,0 +1,141 @@
+"""Options that several commands share, and the file in which all of them may be given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import methods
+from sfumato.cli.bounds import read_toml
+
+if TYPE_CHECKING:
+    from sfumato.budget import Budget
+
+_SETTINGS = "sfumato.settings"
+
+
+def _from_config(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take what a TOML file says for options that the command line does not give."""
+    from sfumato.errors import ParameterError
+
+    if path is None or ctx.resilient_parsing:
+        return path
+    try:
+        content = read_toml(path)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from None
+    names = {_key(param): param.name for param in ctx.command.params if param.name not in ("config", "help")}
+    if unknown := sorted(set(content) - set(names)):
+        raise typer.BadParameter(f"{path} has {', '.join(unknown)}; it may have {', '.join(names)}")
+    ctx.meta[_SETTINGS] = content.pop("set", {})
+    if not isinstance(ctx.meta[_SETTINGS], dict):
+        raise typer.BadParameter(f"`set` in {path} must be a table, got {ctx.meta[_SETTINGS]!r}")
+    ctx.default_map = {names[key]: _as_option(key, value, path) for key, value in content.items()}
+    return path
+
+
+def _key(param: Any) -> str:
+    return str(max(param.opts, key=len)).lstrip("-").replace("-", "_")
+
+
+def _as_option(key: str, value: Any, path: Path) -> Any:
+    """A value as it would be written on the command line."""
+    if key == "bounds" and isinstance(value, dict):
+        return f"{path}#bounds"
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def config_settings(ctx: typer.Context) -> dict[str, Any]:
+    """Parameters of the method in the config file."""
+    return dict(ctx.meta.get(_SETTINGS, {}))
+
+
+def unless(ctx: typer.Context, name: str, *rivals: str) -> Any:
+    """Value of an option, or None if it is from the config file and a rival is on the command line."""
+
+    def source(of: str) -> str:
+        return getattr(ctx.get_parameter_source(of), "name", "")
+
+    overruled = source(name) == "DEFAULT_MAP" and any(source(rival) == "COMMANDLINE" for rival in rivals)
+    return None if overruled else ctx.params[name]
+
+
+def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
+    """The budget, which must be given: there is no default that suits everybody."""
+    from sfumato.budget import Budget
+    from sfumato.errors import ParameterError
+
+    if (epsilon is None) == (rho is None):
+        got = "neither" if rho is None else "both"
+        raise ParameterError(f"`--epsilon` or `--rho` must be given, got {got}. Try --epsilon 1")
+    return Budget(epsilon, delta or 0, rho=rho)
+
+
+def as_parameters(epsilon: float | None, delta: float | None, rho: float | None) -> dict[str, float]:
+    """Parameters of an estimator that state the budget."""
+    budget_of(epsilon, delta, rho)
+    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def split(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="A file, a folder or a pattern: Parquet, CSV, Feather.")
+]
+ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
+Method = Annotated[
+    str, typer.Option(help="See `sfumato methods`.", autocompletion=methods.names, rich_help_panel="Method")
+]
+MethodOrNone = Annotated[
+    str | None, typer.Option(help="See `sfumato methods`.", autocompletion=methods.names)
+]
+Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", rich_help_panel="Method")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any other parameter of the method.", rich_help_panel="Method"
+    ),
+]
+Epsilon = Annotated[float | None, typer.Option(help="Budget.", rich_help_panel="Budget")]
+Delta = Annotated[float | None, typer.Option(help="Budget, with epsilon.", rich_help_panel="Budget")]
+Rho = Annotated[float | None, typer.Option(help="Budget, instead of epsilon.", rich_help_panel="Budget")]
+LedgerFile = Annotated[Path | None, typer.Option(help="Ledger to charge.", rich_help_panel="Budget")]
+Dataset = Annotated[str | None, typer.Option(help="Data set of the ledger.", rich_help_panel="Budget")]
+Bounds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW,HIGH|FILE|private",
+        help="Public bounds of all columns, or a TOML file with those of each; `private` buys them.",
+        rich_help_panel="Table",
+    ),
+]
+EstimateBounds = Annotated[
+    float | None,
+    typer.Option(metavar="EPSILON", help="Buy bounds first, for so much more.", rich_help_panel="Table"),
+]
+Columns = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Columns to cluster by.", rich_help_panel="Table")
+]
+Missing = Annotated[
+    str, typer.Option(metavar="error|drop", help="Rows with missing values.", rich_help_panel="Table")
+]
+Unit = Annotated[str | None, typer.Option(help="Column that names the person.", rich_help_panel="Table")]
+MaxRows = Annotated[
+    int, typer.Option("--max-rows-per-unit", help="Rows used of each person.", rich_help_panel="Table")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        callback=_from_config,
+        is_eager=True,
+        help="TOML file with any of these options; the command line wins.",
+    ),
+]

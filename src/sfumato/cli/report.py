@@ -1,0 +1,28 @@
+"""``sfumato report``: a page about a release that a person can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.files import check_new
+from sfumato.cli.predict import load
+
+
+def report(
+    release: options.ReleaseFile,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a report on a release: one HTML file, made from the release alone. Spends nothing."""
+    check_new(out, force=force)
+    found = load(release)
+    from sfumato.report import write
+
+    write(found, out)
+    if not quiet:
+        print(f"report: {out}")

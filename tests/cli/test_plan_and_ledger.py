@@ -1,0 +1,108 @@
+import inspect
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from sfumato import DPM, Ledger, cluster, demo
+from sfumato.cli import methods
+from sfumato.cli.app import EXAMPLES
+from sfumato.cluster import PrivateClusterer
+
+
+def test_plan_is_that_of_the_estimator(call):
+    options = ["--epsilon", 1, "--columns-number", 3, "--max-rows-per-unit", 4, "--set", "max_depth=5"]
+    done = call("plan", "--method", "dpm", *options)
+    same = DPM(max_depth=5, unit="person", max_rows_per_unit=4, bounds=(-1, 1)).plan(3)
+    assert done.stdout == f"{same}\n"
+
+
+@pytest.mark.parametrize("budget", [["--epsilon", 1], ["--epsilon", 1, "--delta", 1e-6], ["--rho", 0.1]])
+def test_recommendation(call, budget):
+    done = call("plan", "--rows", 2000, "--columns-number", 2, "--clusters", 8, *budget)
+    assert done.stdout.startswith("--method grid-kmeans: few columns and ")
+    assert "noise scale" in done.stdout
+
+
+def test_refused_plans(call):
+    assert "--rows" in call("plan", "--columns-number", 2, "--epsilon", 1, code=2).stderr
+    call("plan", "--method", "dpm", "--epsilon", 1, code=2)
+    call("plan", "--method", "dpm", "--epsilon", 1, "--columns-number", 0, code=2)
+    call("plan", "--method", "dpm", "--columns-number", 2, code=2)
+
+
+def test_every_method_of_the_library_has_a_name():
+    exported = [getattr(cluster, name) for name in cluster.__all__]
+    classes = {
+        cls.__name__ for cls in exported if inspect.isclass(cls) and issubclass(cls, PrivateClusterer)
+    } - {"PrivateClusterer"}
+    assert set(methods.BUILT_IN.values()) == classes
+    assert {methods.find(name).__name__ for name in methods.BUILT_IN} == classes
+
+
+@pytest.mark.parametrize("method", methods.BUILT_IN)
+def test_every_method_has_a_plan(call, method):
+    done = call("plan", "--method", method, "--epsilon", 1, "--columns-number", 2)
+    assert "epsilon=1" in done.stdout
+
+
+def test_methods_of_other_packages(call, trips, bounds, monkeypatch):
+    points = [
+        EntryPoint("mine", "sfumato.cluster:GridKMeans", methods.GROUP),
+        EntryPoint("dpm", "evil:DPM", methods.GROUP),
+        EntryPoint("number", "math:pi", methods.GROUP),
+    ]
+    monkeypatch.setattr(methods, "entry_points", lambda group: points if group == methods.GROUP else [])
+    listed = call("methods").stdout
+    assert "mine                 sfumato.cluster:GridKMeans\n" in listed
+    assert "evil" not in listed
+    assert methods.find("dpm") is DPM
+    call("fit", trips, "--method", "mine", "--clusters", 3, "--epsilon", 1, "--bounds", bounds)
+    done = call("plan", "--method", "number", "--epsilon", 1, "--columns-number", 2, code=2)
+    assert "must be a PrivateClusterer" in done.stderr
+
+
+def test_life_of_a_ledger(call):
+    assert call("ledger", "create", "b.db", "trips", "--epsilon", 2).stdout == "trips: epsilon=2 in all\n"
+    call("ledger", "create", "b.db", "stays", "--rho", 0.5)
+    call("ledger", "create", "b.db", "trips", "--epsilon", 3, code=5)
+    number = Ledger("b.db", "trips").charge(Ledger("b.db", "trips").total(), method="DPM", plan="all")
+    Ledger("b.db", "trips").settle(number, "released")
+    lines = [line.split() for line in call("ledger", "show", "b.db").stdout.splitlines()[1:]]
+    assert lines == [
+        ["trips", "epsilon=2", "epsilon=2", "epsilon=0", "open"],
+        ["stays", "rho=0.5", "rho=0", "rho=0.5", "open"],
+    ]
+    assert len(call("ledger", "show", "b.db", "stays").stdout.splitlines()) == 2
+    (charge,) = call("ledger", "history", "b.db", "trips").stdout.splitlines()[1:]
+    assert charge.split()[0] == "1"
+    assert charge.split()[2:] == ["DPM", "epsilon=2", "released"]
+    call("ledger", "close", "b.db", "stays", input="n\n", code=1)
+    assert not Ledger("b.db", "stays").is_closed()
+    call("ledger", "close", "b.db", "stays", input="y\n")
+    call("ledger", "close", "b.db", "trips", "--yes")
+    assert call("ledger", "show", "b.db").stdout.count("closed") == 2
+
+
+def test_refused_ledgers(call):
+    call("ledger", "create", "b.db", "trips", code=2)
+    call("ledger", "create", "b.db", "trips", "--epsilon", 0, code=2)
+    for command in (["show", "b.db"], ["history", "b.db", "x"], ["close", "b.db", "x", "--yes"]):
+        assert call("ledger", *command, code=5).stderr.startswith("error: ")
+    assert not Path("b.db").exists()
+
+
+def test_demo(call, monkeypatch):
+    main = demo.main
+    monkeypatch.setattr(demo, "main", lambda argv: main(argv, n=3000))
+    assert "report.html" in call("demo", "--out", "here").stdout
+    assert Path("here/report.html").exists()
+
+
+def test_help_of_every_command_has_an_example(call):
+    commands = [("ledger", command.__name__) for command in EXAMPLES if command.__module__.endswith("ledger")]
+    commands += [(command.__name__,) for command in EXAMPLES if not command.__module__.endswith("ledger")]
+    for command in [*commands, ("ledger",), ("methods",), ()]:
+        said = call(*command, "--help").stdout
+        assert "Example: sfumato " in said
+        assert len(command) < 1 or command[-1] in said

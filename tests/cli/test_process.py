@@ -1,0 +1,76 @@
+"""The installed command, in processes of its own."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from sfumato import Budget, Ledger, Release, __version__
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def test_five_commands_of_the_docs(trips, shell, silent_about, tmp_path):
+    section = DOCS.read_text(encoding="utf-8").split("\n## ")[1]
+    blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["toml", "console"]
+    (tmp_path / "bounds.toml").write_text(blocks[0][1])
+    commands = blocks[1][1].strip().splitlines()
+    assert len(commands) <= 5
+    said = ""
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        assert name == "sfumato"
+        done = shell(*arguments)
+        said += done.stdout + done.stderr
+    assert "--method grid-kmeans: few columns" in said
+    assert "epsilon 0.95" in said
+    assert re.search(r"trips +epsilon=2 +epsilon=1 +epsilon=1 +open", said)
+    silent_about(said)
+    assert Release.load("release.json").columns == ("east", "north")
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_json_is_all_that_stdout_holds(trips, shell, bounds, silent_about):
+    arguments = ["--epsilon", 1, "--method", "grid-kmeans", "--clusters", 3, "--bounds", bounds, "--json"]
+    done = shell("fit", trips, *arguments)
+    found, release = json.loads(done.stdout), Release.load("release.json")
+    assert found["release"] == "release.json"
+    assert found["sha256"] == release.checksum() == json.loads(Path("release.json").read_text())["sha256"]
+    assert found["clusters"] == 3
+    assert found["privacy"] == json.loads(json.dumps(release.privacy.to_dict()))
+    assert found["report"] is found["bounds_privacy"] is None
+    assert done.stderr.splitlines() == [
+        "rows: epsilon 0.05, discrete Laplace",
+        "grid: epsilon 0.95, discrete Laplace",
+    ]
+    silent_about(done.stdout + done.stderr)
+
+
+def test_a_refused_budget(trips, shell, bounds):
+    Ledger.create("budget.db", "trips", Budget(0.5))
+    options = ["--bounds", bounds, "--ledger", "budget.db", "--dataset", "trips"]
+    done = shell("fit", trips, "--epsilon", 1, *options, code=4)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: The budget of 'trips' does not cover")
+    assert not Path("release.json").exists()
+    assert not Ledger("budget.db", "trips").history()
+
+
+def test_version_loads_nothing_heavy():
+    run = [sys.executable, "-X", "importtime", "-m", "sfumato.cli", "--version"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout == f"sfumato {__version__}\n"
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "pyarrow", "numba", "matplotlib", "pandas"}
+
+
+def test_without_typer(tmp_path):
+    script = "import sys; sys.modules['typer'] = None; from sfumato.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 70
+    assert done.stderr == "error: the command needs typer: pip install 'sfumato[cli]'\n"
