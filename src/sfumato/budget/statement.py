@@ -60,13 +60,19 @@ class PrivacyStatement:
         return None if self.spent.rho is None else float(self.spent.rho)
 
     def after(self, earlier: PrivacyStatement) -> PrivacyStatement:
-        """Statement of this release together with an earlier one that it rests on, of the same unit."""
+        """Statement of this release together with an earlier one that it rests on, of the same unit.
+
+        If one of them is in rho, so is the sum, which a budget with a delta cannot be part of.
+        """
         if earlier.unit.column != self.unit.column:
             raise ParameterError(
                 f"what a release rests on must protect {self.unit}, as it does itself, got {earlier.unit}"
             )
         steps, seeded = earlier.steps + self.steps, earlier.seeded or self.seeded
-        return PrivacyStatement(earlier.budget + self.budget, self.unit, steps, seeded)
+        budgets = [earlier.budget, self.budget]
+        if "zcdp" in (budget.kind for budget in budgets):
+            budgets = [budget if budget.kind == "zcdp" else budget.as_zcdp() for budget in budgets]
+        return PrivacyStatement(budgets[0] + budgets[1], self.unit, steps, seeded)
 
     def epsilon_at(self, delta: float) -> float:
         """Epsilon that the steps together satisfy at another `delta`."""
