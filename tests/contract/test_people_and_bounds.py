@@ -97,9 +97,8 @@ def test_a_release_states_the_cost_of_bounds_that_were_bought(rows, kind):
     assert model.privacy_.seeded  # as the bounds were
     with pytest.raises(ParameterError, match="must protect one row"):
         GridKMeans(3, bounds=bought, **kind).fit(table)
-    mixed = GridKMeans(
-        3, bounds=bought, unit="person", **({"epsilon": 1.0} if "rho" in kind else {"rho": 1.0})
-    )
+    other = {"epsilon": 1.0} if "rho" in kind else {"rho": 1.0}
+    mixed = GridKMeans(3, bounds=bought, unit="person", **other)
     if "delta" in kind:
         with pytest.raises(ParameterError, match="delta"):
             mixed.fit(table)
