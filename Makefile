@@ -12,7 +12,7 @@ system:
 	  && apt-get -qq update && apt-get -qq install -y openjdk-17-jre-headless >/dev/null; } \
 	  || echo "Java is missing and could not be installed: tests on Spark are skipped"
 test: setup system
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 check: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 format: setup

@@ -33,12 +33,13 @@ def folder(table, tmp_path):
 
 
 @pytest.fixture(params=["files", "spark"])
-def elsewhere(request, table, folder):
+def elsewhere(request, table, folder, monkeypatch):
     """The same table in several files, or on two Spark workers."""
     if request.param == "files":
         return folder
+    monkeypatch.setattr("sfumato.engine.spark.N_MERGERS", 1)  # a task takes a tenth of a second
     spark = request.getfixturevalue("spark")
-    return spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(3)
+    return spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(2)
 
 
 UNITS = {

@@ -36,8 +36,7 @@ def table_of(rows, d):
     return pd.DataFrame(columns).assign(person=np.arange(len(rows)) % 60)
 
 
-@pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("max_rows", [1, 4])
+@pytest.mark.parametrize(("max_rows", "d"), [(1, 1), (4, 3)])
 @every_kind
 def test_people(make, rows, kind, max_rows, d):
     model = make(unit="person", max_rows_per_unit=max_rows, **kind).fit(table_of(rows, d))
