@@ -408,7 +408,7 @@ class TestReleasedValuesOnly:
         """Answers about the first table are played back to a fit on another one."""
         answers = []
 
-        def recording(rows, domain, plan, seed):
+        def recording(rows, domain, plan, seed, columns):
             curator = open_curator(rows, domain, plan, seed)
             for name in ("count", "distances", "sums", "splits"):
                 ask = getattr(curator, name)
@@ -417,7 +417,7 @@ class TestReleasedValuesOnly:
                 )
             return curator
 
-        def playing(rows, domain, plan, seed):
+        def playing(rows, domain, plan, seed, columns):
             curator, tape = open_curator(rows, domain, plan, seed), iter(answers)
             for name in ("count", "distances", "sums", "splits"):
                 setattr(curator, name, lambda *question: next(tape))

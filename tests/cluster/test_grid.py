@@ -152,7 +152,7 @@ def remembered(monkeypatch):
         monkeypatch.setattr(
             base,
             "open_curator",
-            lambda rows, domain, plan, seed: Curator(engine, domain, plan, Entropy(seed)),
+            lambda X, domain, plan, seed, columns: Curator(engine, domain, plan, Entropy(seed)),
         )
         return engine
 
