@@ -123,6 +123,13 @@ def test_rows_of_nobody_are_missing():
         Columns((Coordinate("a"),), "who").read_with_ids(table.slice(0, 2))
 
 
+def test_a_person_who_is_not_a_number_is_nobody():
+    table = pa.table({"a": [1.0, 2.0], "who": [7.0, float("nan")]})
+    assert Columns((Coordinate("a"),), "who", "drop").read_with_ids(table)[1].tolist() == [[1.0]]
+    with pytest.raises(DataError, match="must name a person"):
+        Columns((Coordinate("a"),), "who").read_with_ids(table)
+
+
 def test_bounds_by_name():
     bounds = {"when": (NOON.date(), NOON), "kind": ["a", "b"], "age": (0, 120), "smokes": (False, True)}
     columns, domain = read_bounds(bounds, ["age", "when", "smokes", "id", "kind"], Unit("id", 3))

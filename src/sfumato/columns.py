@@ -95,9 +95,9 @@ class Columns:
         ids = batch.column(self.unit)
         ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
         rows, complete = self._read(batch)
-        if not ids.null_count and complete is None:
+        known = ~pc.is_null(ids, nan_is_null=True).to_numpy(zero_copy_only=False)
+        if complete is None and known.all():
             return ids, rows
-        known = ids.is_valid().to_numpy(zero_copy_only=False)
         if self.missing == "error" and not known.all():
             raise DataError(f"column {self.unit!r} must name a person in every row, got none. {DROP}")
         complete = known if complete is None else known & complete
@@ -149,7 +149,7 @@ def read_bounds(
     if not isinstance(bounds, Mapping):
         chosen = [name for name in names or () if name != unit.column]
         columns = Columns(tuple(Coordinate(name) for name in chosen), unit.column, missing)
-        _check_names(columns, names)
+        _check_columns(columns, names)
         return columns, Domain.from_bounds(bounds, len(chosen), unit)
     if not bounds or not all(isinstance(name, str) for name in bounds):
         raise ParameterError(f"`bounds` must name at least one column, by strings, got {list(bounds)!r}")
@@ -157,7 +157,7 @@ def read_bounds(
         raise ParameterError(f"`bounds` must not name the column of `unit`, got {unit.column!r}")
     limits = [limit for name, value in bounds.items() for limit in _limits(name, value)]
     columns = Columns(tuple(coordinate for coordinate, _, _ in limits), unit.column, missing)
-    _check_names(columns, names)
+    _check_columns(columns, names)
     low, high = [low for _, low, _ in limits], [high for _, _, high in limits]
     return columns, Domain.from_bounds((low, high), len(limits), unit)
 
@@ -197,12 +197,17 @@ def _levels(name: str, levels: list[Any]) -> list[Level]:
     return plain
 
 
-def _check_names(columns: Columns, names: Sequence[str] | None) -> None:
-    if names is None:
-        return
-    for name in columns.source_names:
+def check_names(wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse names that no column of a table has."""
+    for name in wanted:
         if name not in names:
             raise ParameterError(f"column {name!r} must be in the table, which has {', '.join(names)}")
+
+
+def _check_columns(columns: Columns, names: Sequence[str] | None) -> None:
+    if names is None:
+        return
+    check_names(columns.source_names, names)
     if not columns.coordinates:
         raise ParameterError("the table must have at least one column besides that of `unit`")
 

@@ -113,9 +113,13 @@ def test_a_cap_costs_what_it_says(rows, kind):
     assert 1 <= cap.max_rows <= 8  # everybody has five rows
 
 
-def test_bad_estimates(rows):
+def test_bad_estimates(rows, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1))
     with pytest.raises(ParameterError, match="'who' must be in the table"):
-        suggest_max_rows(table_of(rows, 1), "who")
+        suggest_max_rows(table_of(rows, 1), "who", ledger=ledger)
+    with pytest.raises(ParameterError, match="`missing` must be"):
+        suggest_max_rows(table_of(rows, 1), "person", missing="ignore", ledger=ledger)
+    assert ledger.history() == []
     with pytest.raises(ParameterError, match="must name the column"):
         suggest_max_rows(table_of(rows, 1), None)
     with pytest.raises(ParameterError, match="named columns"):

@@ -112,6 +112,20 @@ def test_the_first_rows_of_a_csv_do_not_set_its_types(tmp_path):
     assert fold(tmp_path / "rows.csv", RowCount(), missing="drop").tolist() == [3]
 
 
+def test_persons_of_a_csv_are_what_is_written(tmp_path):
+    """Not numbers, in which two people could be one, and not what the first rows look like."""
+    people = ["7", "007"] * 200_000 + ["x"]
+    (tmp_path / "rows.csv").write_text("who,x\n" + "\n".join(f"{who},0.5" for who in people) + "\n")
+    assert fold(tmp_path / "rows.csv", RowCount(), unit=Unit("who", 1)).tolist() == [3]
+
+
+def test_persons_from_folder_names(tmp_path):
+    for who in (7, 8):
+        (tmp_path / f"who={who}").mkdir()
+        pyarrow.csv.write_csv(table_of(some_rows(100, 1)), tmp_path / f"who={who}" / "part.csv")
+    assert fold(tmp_path, RowCount(), unit=Unit("who", 3)).tolist() == [6]
+
+
 def test_columns_from_folder_names(tmp_path):
     for year in (2024, 2025):
         (tmp_path / f"year={year}").mkdir()

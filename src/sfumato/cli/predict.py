@@ -62,12 +62,12 @@ def _labelled(release: Release, data: str, column: str, kept: Sequence[str]) -> 
     """Batches of the columns that are kept, and of labels: none for rows with missing values."""
     import pyarrow as pa
 
-    from sfumato.columns import Columns, Coordinate
+    from sfumato.columns import Columns, Coordinate, check_names
     from sfumato.engine.parquet import ParquetEngine, open_dataset
 
     dataset = open_dataset(data)
     coordinates = _coordinates(release, dataset.schema.names)
-    _check_names([*(coordinate.column for coordinate in coordinates), *kept], dataset.schema.names)
+    check_names([*(coordinate.column for coordinate in coordinates), *kept], dataset.schema.names)
     # Columns that are only kept pass as they are, whatever they hold; nothing is read from them as a level.
     scanned = Columns((*coordinates, *(Coordinate(name, "level") for name in kept)))
     for batch in ParquetEngine(dataset, scanned, release.domain, strict=True).batches():
@@ -96,14 +96,6 @@ def _labels(release: Release, coordinates: Sequence[Coordinate], batch: pa.Recor
     labels = np.zeros(len(rows), dtype=np.int64)
     labels[complete] = release.model.predict(np.ascontiguousarray(rows[complete]))
     return pa.array(labels, mask=~complete)
-
-
-def _check_names(wanted: Sequence[str], names: Sequence[str]) -> None:
-    from sfumato.errors import ParameterError
-
-    for name in wanted:
-        if name not in names:
-            raise ParameterError(f"column {name!r} must be in the table, which has {', '.join(names)}")
 
 
 def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> None:

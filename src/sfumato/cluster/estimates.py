@@ -9,10 +9,10 @@ from typing import Any
 from sfumato.budget import Budget, Ledger, Plan, PrivacyStatement, Step, calibrate
 from sfumato.cluster.base import ANYWHERE, PrivateEstimator, charged
 from sfumato.cluster.bounds import bounds_steps, find_bounds
-from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
+from sfumato.cluster.checks import MOST_CLUSTERS, check_choice, check_whole
 from sfumato.cluster.contributions import Contributions, choose_max_rows, contribution_steps
-from sfumato.columns import Missing
-from sfumato.curator import open_curator, open_people
+from sfumato.columns import Missing, check_names
+from sfumato.curator import column_names, open_curator, open_people
 from sfumato.domain import ALL_ROWS, Domain, Unit
 from sfumato.errors import ParameterError
 
@@ -198,6 +198,8 @@ def suggest_max_rows(
     check_whole("n_clusters", n_clusters, most=MOST_CLUSTERS)
     if not isinstance(unit, str):
         raise ParameterError(f"`unit` must name the column that identifies a person, got {unit!r}")
+    check_choice("missing", missing, ("error", "drop"))
+    check_names([unit], column_names(X))
     question = _Question(
         epsilon=epsilon,
         delta=delta,

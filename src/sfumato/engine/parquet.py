@@ -194,7 +194,10 @@ def _suffix(file: str) -> str:
 
 
 def _readable(dataset: ds.FileSystemDataset, columns: Columns) -> ds.Dataset:
-    """The dataset, in which the first rows of CSV files do not set the types: all numbers are floats."""
+    """The dataset, in which the first rows of CSV files do not set the types.
+
+    All numbers are floats, and persons are what is written: "7" and "007" are two.
+    """
     schema = dataset.schema
     if dataset.format.default_extname != "csv":
         return dataset
@@ -204,7 +207,16 @@ def _readable(dataset: ds.FileSystemDataset, columns: Columns) -> ds.Dataset:
         found = schema.field(place)
         if pa.types.is_null(found.type) or (coordinate.kind == "number" and pa.types.is_integer(found.type)):
             schema = schema.set(place, found.with_type(wanted[coordinate.kind]))
+    if columns.unit is not None and columns.unit not in _in_path(next(dataset.get_fragments())):
+        place = schema.get_field_index(columns.unit)
+        schema = schema.set(place, schema.field(place).with_type(pa.string()))
     return ds.FileSystemDataset(list(dataset.get_fragments()), schema, dataset.format, dataset.filesystem)
+
+
+def _in_path(fragment: ds.Fragment) -> dict[str, Any]:
+    """Columns that come from the names of folders."""
+    found: dict[str, Any] = ds.get_partition_keys(fragment.partition_expression)
+    return found
 
 
 def _check_files(dataset: ds.Dataset, columns: Columns) -> int:
@@ -222,7 +234,7 @@ def _check_files(dataset: ds.Dataset, columns: Columns) -> int:
         if schema is None:
             raise DataError(f"{fragment.path} could not be read: it is truncated, or not what its name says")
         n_rows += count
-        in_path = ds.get_partition_keys(fragment.partition_expression)
+        in_path = _in_path(fragment)
         for name in (name for name in columns.source_names if name not in in_path):
             expected = dataset.schema.field(name).type
             if name not in schema.names:

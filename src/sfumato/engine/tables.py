@@ -67,13 +67,13 @@ def open_engine(X: Any, domain: Domain, columns: Columns | None = None) -> Engin
 
 def open_people_engine(X: Any, unit: str, missing: Missing, domain: Domain) -> Engine:
     """Engine over a table with one row per person, the number of rows that the person has in `X`."""
-    if unit not in (names := column_names(X)):
-        raise ParameterError(f"column {unit!r} must be in the table, which has {', '.join(names)}")
     columns = Columns((), unit, missing)
     if is_spark(X):
         return SparkEngine(people_frame(X, columns), Columns((Coordinate("n_rows"),)), domain)
     table = _arrow(X)
-    batches = ParquetEngine(table, columns, domain).batches() if isinstance(table, ds.Dataset) else [table]
+    is_dataset = isinstance(table, ds.Dataset)
+    strict = not isinstance(X, ds.Dataset)
+    batches = ParquetEngine(table, columns, domain, strict).batches() if is_dataset else [table]
     counts = contributions(columns.read_with_ids(batch)[0] for batch in batches)
     return MemoryEngine(counts[:, None], domain)
 
