@@ -32,7 +32,8 @@ def test_the_nearest_centre():
 
 def test_attributes():
     plain = CentreModel(CENTERS, np.ones(3)).attributes()
-    assert set(plain) == {"cluster_centers", "cluster_sizes", "n_clusters"}
+    stds = {"cluster_center_stds", "cluster_size_stds"}
+    assert set(plain) == {"cluster_centers", "cluster_sizes", "n_clusters"} | stds
     assert plain["n_clusters"] == 3
     full = CentreModel(CENTERS, np.ones(3), synopsis()).attributes()
     assert full["grid"] == GRID

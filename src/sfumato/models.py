@@ -46,11 +46,17 @@ class CentreModel:
         Estimated number of rows in each cluster.
     synopsis : GridSynopsis, optional
         The noisy grid from which the centres were computed.
+    center_stds : float array of shape (k, d), optional
+        How far centres may be off, as standard deviations: noise, and what the method allows for besides.
+    size_stds : float array of shape (k,), optional
+        Standard deviations of the noise in the sizes.
     """
 
     cluster_centers: FloatArray
     cluster_sizes: FloatArray
     synopsis: GridSynopsis | None = None
+    center_stds: FloatArray | None = None
+    size_stds: FloatArray | None = None
 
     @property
     def n_features(self) -> int:
@@ -62,6 +68,8 @@ class CentreModel:
         found: dict[str, Any] = {
             "cluster_centers": self.cluster_centers,
             "cluster_sizes": self.cluster_sizes,
+            "cluster_center_stds": self.center_stds,
+            "cluster_size_stds": self.size_stds,
             "n_clusters": len(self.cluster_centers),
         }
         if self.synopsis is not None:
@@ -88,6 +96,8 @@ class MixtureModel:
         Estimated number of rows of each component.
     size_stds : float array of shape (k,)
         Standard deviations of the noise in these numbers.
+    mean_stds : float array of shape (k, d), optional
+        Standard deviations of the noise in the means.
     """
 
     weights: FloatArray
@@ -95,6 +105,7 @@ class MixtureModel:
     covariances: FloatArray
     sizes: FloatArray
     size_stds: FloatArray
+    mean_stds: FloatArray | None = None
 
     @property
     def n_features(self) -> int:
@@ -114,6 +125,8 @@ class MixtureModel:
             "covariances": self.covariances,
             "cluster_centers": self.means,
             "cluster_sizes": self.sizes,
+            "cluster_center_stds": self.mean_stds,
+            "cluster_size_stds": self.size_stds,
             "n_clusters": len(self.means),
         }
 

@@ -86,6 +86,30 @@ class GridSynopsis:
         starts = [centers for centers in means.centers if len(centers) == n_clusters]
         return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=starts)
 
+    def noise_in(self, centers: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Standard deviations of the noise in centres and sizes of clusters, if no model reduced it.
+
+        The counts nearest to a centre have independent noise, and a centre is their weighted mean, so this
+        is the noise to first order of plain weighted k-means. Denoised centres have less.
+
+        Parameters
+        ----------
+        centers : float array of shape (n_clusters, d)
+        sizes : float array of shape (n_clusters,)
+
+        Returns
+        -------
+        center_stds : ndarray of shape (n_clusters, d)
+        size_stds : ndarray of shape (n_clusters,)
+        """
+        points = self.grid.centers()
+        nearest = pairwise_distances_argmin(points, centers)
+        squares = np.zeros_like(centers)
+        np.add.at(squares, nearest, (points - centers[nearest]) ** 2)
+        size_stds = self.noise_std * np.sqrt(np.bincount(nearest, minlength=len(centers)))
+        rows = np.maximum(sizes, np.maximum(size_stds, 1.0))
+        return self.noise_std * np.sqrt(squares) / rows[:, None], size_stds
+
     def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
         """Sum of the noisy counts nearest to each centre: right on average, unlike projected counts."""
         nearest = pairwise_distances_argmin(self.grid.centers(), centers)

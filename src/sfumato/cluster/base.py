@@ -206,8 +206,8 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
     """Base of all private clusterers. A subclass says what it will ask (`_plan`) and asks it (`_cluster`).
 
     A subclass stores its parameters in ``__init__``, among them the shared ones: `epsilon`, `delta`, `rho`,
-    `bounds`, `unit`, `max_rows_per_unit`, `ledger`, `random_state`. Everything else (validation, ledger,
-    curator, release, prediction) is here.
+    `bounds`, `unit`, `max_rows_per_unit`, `missing`, `ledger`, `random_state`. Everything else (validation,
+    ledger, curator, release, prediction) is here.
 
     Privacy
     -------

@@ -102,16 +102,21 @@ def _maximised(
 
 
 def _with_noisy_sizes(model: MixtureModel, synopsis: GridSynopsis) -> MixtureModel:
+    """The mixture with sizes off the noisy counts, and the noise of these counts in sizes and means."""
     cells = GaussianCells.of(model.weights, model.means, model.covariances)
-    sizes, variances = np.zeros(cells.n_cells), np.zeros(cells.n_cells)
+    sizes, variances, of_means = np.zeros(cells.n_cells), np.zeros(cells.n_cells), np.zeros_like(model.means)
     points = synopsis.grid.centers()
     for start in range(0, len(points), _BLOCK):
         block = slice(start, start + _BLOCK)
         shares = _shares(cells, points[block], soft=True)
         sizes += shares.T @ synopsis.noisy_counts[block]
         variances += (shares**2).sum(axis=0)
+        apart = points[block, None] - model.means  # (n_block, k, d)
+        of_means += np.einsum("nk,nkd->kd", shares**2, apart**2)
     stds = synopsis.noise_std * np.sqrt(variances)
-    return sized_mixture(model.means, model.covariances, sizes, stds)
+    rows = np.maximum(sizes, np.maximum(stds, _LEAST_ROWS))
+    mean_stds = synopsis.noise_std * np.sqrt(of_means) / rows[:, None]
+    return sized_mixture(model.means, model.covariances, sizes, stds, mean_stds)
 
 
 def _reduced(seconds: FloatArray, shape: MomentShape) -> FloatArray:

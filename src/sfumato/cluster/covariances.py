@@ -12,11 +12,16 @@ _LEAST_ROWS = 1.0
 
 
 def sized_mixture(
-    means: FloatArray, covariances: FloatArray, noisy_sizes: FloatArray, size_stds: FloatArray
+    means: FloatArray,
+    covariances: FloatArray,
+    noisy_sizes: FloatArray,
+    size_stds: FloatArray,
+    mean_stds: FloatArray,
 ) -> MixtureModel:
     """Mixture whose weights are noisy sizes, where these are above the least that noise lets one see."""
     weights = np.maximum(noisy_sizes, np.maximum(_LEAST_WEIGHT * size_stds, _LEAST_ROWS))
-    return MixtureModel(weights / weights.sum(), means, covariances, np.maximum(noisy_sizes, 0.0), size_stds)
+    sizes = np.maximum(noisy_sizes, 0.0)
+    return MixtureModel(weights / weights.sum(), means, covariances, sizes, size_stds, mean_stds)
 
 
 def centred(seconds: FloatArray, moves: FloatArray) -> FloatArray:

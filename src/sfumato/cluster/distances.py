@@ -35,5 +35,21 @@ class Reach(NamedTuple):
     @property
     def mean_square(self) -> float:
         """Mean of the squared distances, with every row in the middle of its bin."""
-        middles = self.edges * np.sqrt(self.edges[0] / self.edges[1])
-        return float(np.diff(self.share, prepend=0.0) @ middles**2)
+        return float(self._in_bins @ self._middles**2)
+
+    def widened(self, factor: float) -> Reach:
+        """The same rows, so much further away."""
+        return self._replace(edges=self.edges * factor)
+
+    def beyond(self, radius: float) -> float:
+        """Mean over all rows of how far beyond the radius they are."""
+        return float(self._in_bins @ np.maximum(self._middles - radius, 0.0))
+
+    @property
+    def _middles(self) -> FloatArray:
+        return np.asarray(self.edges * np.sqrt(self.edges[0] / self.edges[1]))
+
+    @property
+    def _in_bins(self) -> FloatArray:
+        """Share of the rows in each bin."""
+        return np.asarray(np.diff(self.share, prepend=0.0))

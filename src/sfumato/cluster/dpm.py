@@ -88,6 +88,8 @@ class DPM(PrivateClusterer):
     cluster_centers_ : ndarray of shape (k, d)
     cluster_sizes_ : ndarray of shape (k,)
         Noisy rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations; None without `refine`.
     n_clusters_ : int
         Found by the method, from released values only.
     privacy_ : PrivacyStatement

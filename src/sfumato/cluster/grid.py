@@ -165,6 +165,8 @@ class GridKMeans(PrivateClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Estimated rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations; in clear clusters it is less.
     n_clusters_ : int
     grid_ : Grid
     synopsis_ : GridSynopsis
@@ -243,7 +245,7 @@ class GridKMeans(PrivateClusterer):
             max_cells=self.max_cells,
         )
         centers, sizes = synopsis.cluster(self.n_clusters)
-        return CentreModel(centers, sizes, synopsis)
+        return CentreModel(centers, sizes, synopsis, *synopsis.noise_in(centers, sizes))
 
     def _check_parameters(self, domain: Domain) -> None:
         check_whole("max_cells", self.max_cells)

@@ -14,6 +14,7 @@ from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import check_flag, check_whole
 from sfumato.cluster.mixtures import given_covariances, with_covariances
 from sfumato.cluster.refine import refine, refinement_steps
+from sfumato.cluster.shrinkage import mean_stds
 from sfumato.columns import Missing
 from sfumato.curator import Curator, NoisySums, sums_sensitivity
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray
@@ -152,6 +153,8 @@ class LloydKMeans(PrivateClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Noisy rows per cluster in the last release, at least 0.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations.
     weights_, means_, covariances_ : ndarray
         With `covariances`: the mixture.
     n_clusters_ : int
@@ -243,7 +246,9 @@ class LloydKMeans(PrivateClusterer):
             if i < n_rounds - 1:
                 centers = _reseeded(domain, centers, noisy, rng)
         if not self.refine:
-            return CentreModel(centers, sizes)
+            stds = mean_stds(noisy.sums, np.maximum(noisy.sizes, 1.0), noisy.sum_std, noisy.size_std)
+            size_stds = np.full(self.n_clusters, noisy.size_std)
+            return CentreModel(centers, sizes, center_stds=stds, size_stds=size_stds)
         return refine(curator, centers)
 
     def _rounds(self, domain: Domain) -> int:

@@ -82,6 +82,8 @@ class LocalSearchKMeans(PrivateClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Estimated rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations; None without `refine`.
     weights_, means_, covariances_ : ndarray
         With `covariances`: the mixture.
     n_clusters_ : int

@@ -71,6 +71,8 @@ class MaxCoverKMeans(PrivateClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Estimated rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations; None without `refine`.
     n_clusters_ : int
     privacy_ : PrivacyStatement
     release_ : Release

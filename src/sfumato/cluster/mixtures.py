@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.budget import Plan, Step
 from sfumato.cluster.covariances import centred, definite, shrunk_to_spheres, sized_mixture
 from sfumato.cluster.distances import Reach, distance_edges
-from sfumato.cluster.shrinkage import shrunk_means
+from sfumato.cluster.shrinkage import mean_stds, shrunk_means
 from sfumato.curator import Curator, MomentShape, NoisyMoments, moments_sensitivity
 from sfumato.domain import Domain, FloatArray
 from sfumato.models import CentreModel, MixtureModel
@@ -103,5 +103,9 @@ def _mixture_of(domain: Domain, origins: FloatArray, radii: FloatArray, noisy: N
     covariances = shrunk_to_spheres(centred(seconds, moves), noise, is_full=seconds.ndim == 3)
     smallest = np.maximum(noise, (SMALLEST * float(domain.half_width.min())) ** 2)
     return sized_mixture(
-        means, definite(covariances, smallest), noisy.sizes, np.full(len(means), noisy.size_std)
+        means,
+        definite(covariances, smallest),
+        noisy.sizes,
+        np.full(len(means), noisy.size_std),
+        mean_stds(noisy.sums, sizes, noisy.sum_std, noisy.size_std),
     )

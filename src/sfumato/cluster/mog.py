@@ -76,6 +76,8 @@ class DPMoG(PrivateClusterer):
         The means.
     cluster_sizes_ : ndarray of shape (n_components,)
         Noisy rows of each component, at least 0.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations.
     n_clusters_ : int
         Number of components.
     privacy_ : PrivacyStatement

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.budget import Step
 from sfumato.cluster.distances import Reach, distance_edges
 from sfumato.cluster.merging import Cells, merged_into
-from sfumato.cluster.shrinkage import shrunk_means
+from sfumato.cluster.shrinkage import mean_stds, shrunk_means
 from sfumato.curator import Curator, NoisySums, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.models import CentreModel
@@ -28,6 +28,11 @@ MEASURED = (1, 3)  # rounds before which distances are measured; later ones foll
 HISTOGRAM_SHARE = Fraction(1, 20)  # of the refinement, for all histograms
 SPLIT_SHARE = Fraction(1, 10)  # of the refinement
 WITHIN_RADIUS = 0.7  # share of the rows that are not clipped; measured to matter little from 0.5 to 0.9
+LAST_SHARES = (0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of which the last round takes the best
+UNDONE = 0.5  # of the last move, that further rounds may still add: groups change as centres move
+ONE_SIDED = (
+    0.3  # of what clipping takes from the distances; the rest cancels (measured on overlapping clusters)
+)
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 MOST = 0.6  # share of clipped rows from which a cell is far; 0.3 are clipped on average
 VISIBLE = 2  # a size is told from zero when it is this many times the noise in it
@@ -92,10 +97,39 @@ def refine(
                 centers, radii = _split(curator, cells, radii)
         around = Voronoi(centers)
     merged = merge(cells)
-    radii = np.full(len(merged), reach.holding(WITHIN_RADIUS) * _widening(cells, merged))
-    noisy = curator.sums(f"displacements {N_ROUNDS}", Voronoi(merged), merged, radii)
-    cells = _moved(curator.domain, merged, noisy, reach)
-    return CentreModel(cells.centers, cells.sizes)
+    noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
+    return _settled(curator, merged, reach.widened(_widening(cells, merged)), noise)
+
+
+def _settled(curator: Curator, centers: FloatArray, reach: Reach, noise: float) -> CentreModel:
+    """The last round: centres at the means of their groups, and how far they may be off."""
+    scale = np.sqrt(curator.domain.n_features)
+    radius = _last_radius(reach, noise * scale)
+    radii = np.full(len(centers), radius)
+    noisy = curator.sums(f"displacements {N_ROUNDS}", Voronoi(centers), centers, radii)
+    cells = _moved(curator.domain, centers, noisy, reach)
+    of_noise = mean_stds(noisy.sums, _divisors(noisy), noisy.sum_std, noisy.size_std)
+    of_clipping = ONE_SIDED * reach.beyond(radius) / scale
+    of_moving = UNDONE * (cells.centers - centers)
+    return CentreModel(
+        cells.centers,
+        cells.sizes,
+        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + of_moving**2),
+        size_stds=np.full(len(centers), noisy.size_std),
+    )
+
+
+def _last_radius(reach: Reach, noise: float) -> float:
+    """Radius with the least error of a mean: noise grows with it, what clipping takes from one side falls.
+
+    Parameters
+    ----------
+    reach : Reach
+    noise : float
+        In the mean of a group of typical size, per unit of the radius.
+    """
+    candidates = [reach.holding(share) for share in LAST_SHARES]
+    return min(candidates, key=lambda r: (noise * r) ** 2 + (ONE_SIDED * reach.beyond(r)) ** 2)
 
 
 def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums, reach: Reach) -> Cells:
@@ -124,9 +158,13 @@ def _widening(cells: Cells, merged: FloatArray) -> float:
 
 
 def _moves(noisy: NoisySums) -> FloatArray:
-    """Mean displacements. A size that is lost in its noise counts as that noise, which shortens a move."""
-    sizes = np.maximum(noisy.sizes, max(1.0, VISIBLE * noisy.size_std))
-    return shrunk_means(noisy.sums, sizes, noisy.sum_std)
+    """Mean displacements."""
+    return shrunk_means(noisy.sums, _divisors(noisy), noisy.sum_std)
+
+
+def _divisors(noisy: NoisySums) -> FloatArray:
+    """Sizes to divide by. One that is lost in its noise counts as that noise, which shortens a move."""
+    return np.maximum(noisy.sizes, max(1.0, VISIBLE * noisy.size_std))
 
 
 def _reach(curator: Curator, i: int, centers: FloatArray, groups: Partition) -> Reach:

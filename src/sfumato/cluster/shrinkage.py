@@ -24,3 +24,18 @@ def shrunk_means(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> Fl
     squares = np.maximum((means**2).sum(axis=1), 1e-300)
     kept: FloatArray = np.maximum(0.0, 1.0 - noise / squares)
     return kept[:, None] * means
+
+
+def mean_stds(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray, size_std: float) -> FloatArray:
+    """Standard deviations of the noise in sums / sizes, to first order: at most that in shrunk means.
+
+    Parameters
+    ----------
+    sums : float array of shape (n_groups, d)
+    sizes : float array of shape (n_groups,)
+        Positive.
+    sum_std : float array of shape (n_groups,)
+    size_std : float
+    """
+    of_sizes = sums / sizes[:, None] * size_std
+    return np.asarray(np.hypot(sum_std[:, None], of_sizes) / sizes[:, None])
