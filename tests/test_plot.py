@@ -39,10 +39,12 @@ def statement(*, seeded=False):
 
 def release(d=2, *, columns=(), has_grid=True, n_clusters=3, seeded=False):
     domain = Domain((0.0,) * d, tuple(10.0 * (j + 1) for j in range(d)))
-    grid = Grid(domain.low, domain.high, tuple(range(3, 3 + d)))
-    counts = np.arange(grid.n_cells, dtype=np.int64)
-    noise = {"noise_std": 2.0, "laplace": True, "rows_std": 5.0}
-    synopsis = GridSynopsis(grid, counts, noisy_rows=float(counts.sum()), **noise) if has_grid else None
+    synopsis = None
+    if has_grid:
+        grid = Grid(domain.low, domain.high, tuple(range(3, 3 + d)))
+        counts = np.arange(grid.n_cells, dtype=np.int64)
+        noise = {"noise_std": 2.0, "laplace": True, "rows_std": 5.0}
+        synopsis = GridSynopsis(grid, counts, noisy_rows=float(counts.sum()), **noise)
     centers = np.linspace(0.2, 0.8, n_clusters)[:, None] * np.array(domain.high)
     model = CentreModel(centers, np.arange(1.0, n_clusters + 1), synopsis)
     return Release("GridKMeans", {}, domain, columns, model, statement(seeded=seeded))
@@ -141,6 +143,69 @@ def test_long_column_names_are_cut():
     assert ax.get_ylabel() == "two lines"
 
 
+def with_noise(shown, std):
+    """The same release, with noise of so many units in the first column and twice as many in the next, ..."""
+    centers = shown.model.cluster_centers
+    stds = std * np.arange(1, centers.shape[1] + 1) * np.ones((len(centers), 1))
+    return replace(shown, model=replace(shown.model, center_stds=stds))
+
+
+def test_ellipses_hold_the_noise_of_centres():
+    shown = with_noise(release(has_grid=False), 0.5)
+    ax = plot.centres(shown)
+    ellipses, _ = ax.collections
+    ax.figure.canvas.draw()
+    np.testing.assert_array_equal(ellipses.get_offsets(), shown.model.cluster_centers)
+    noise = np.random.default_rng(0).normal(scale=(0.5, 1.0), size=(100_000, 2))
+    radii = np.array([ellipses.get_widths()[0], ellipses.get_heights()[0]]) / 2
+    inside = ((noise / radii) ** 2).sum(axis=1) < 1
+    assert inside.mean() == pytest.approx(0.95, abs=0.003)
+    assert "ellipses hold 95% of the noise" in ax.get_title()
+
+
+def test_ellipses_are_in_the_units_of_the_columns():
+    """Nine tenths of the way along each axis is inside, a little more than the whole is not."""
+    ax = plot.centres(with_noise(release(has_grid=False, n_clusters=1), 0.5), plot.blank(5, 4).add_subplot())
+    _, marks = ax.collections
+    marks.remove()
+    ax.texts[0].remove()
+    canvas = FigureCanvasAgg(ax.figure)
+    canvas.draw()
+    image, radius = np.asarray(canvas.buffer_rgba())[::-1, :, :3], 2.448 * 0.5
+    for along in ((radius, 0), (0, 2 * radius)):
+        for times, is_inside in ((0.8, True), (1.2, False)):
+            x, y = ax.transData.transform(np.array([2.0, 4.0]) + times * np.array(along)).astype(int)
+            assert (image[y, x] < 255).any() == is_inside
+
+
+@pytest.mark.parametrize("has_grid", [True, False])
+def test_bars_hold_the_noise_of_centres_in_one_column(has_grid):
+    shown = with_noise(release(1, has_grid=has_grid), 0.5)
+    ax = plot.centres(shown)
+    ax.figure.canvas.draw()
+    (segments,) = [bars.get_segments() for bars in ax.containers[-1].lines[2]]
+    np.testing.assert_allclose(np.ptp(segments, axis=1)[:, 0], 2 * 1.96 * 0.5)
+    np.testing.assert_allclose(np.mean(segments, axis=1)[:, 0], shown.model.cluster_centers[:, 0])
+    assert "bars hold 95% of the noise" in ax.get_title()
+
+
+@pytest.mark.parametrize("d", [3, 12])
+def test_bars_hold_the_noise_of_centres_in_each_column(d):
+    ax = plot.centres(with_noise(release(d, has_grid=False), 0.5))
+    ax.figure.canvas.draw()
+    assert len(ax.containers) == 3
+    (segments,) = [bars.get_segments() for bars in ax.containers[0].lines[2]]
+    assert len(segments) == d
+    np.testing.assert_allclose(np.ptp(segments, axis=1)[:, 1], 2 * 1.96 * 0.05)  # upper bounds grow as well
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_centres_without_noise_have_no_bars(d):
+    ax = plot.centres(release(d))
+    assert "95%" not in ax.get_title()
+    assert not [part for part in ax.containers if hasattr(part, "has_xerr")]
+
+
 @pytest.mark.parametrize("sizes", [[0.0, 0.0, 0.0], [-3.0, 4.0, 5.0]])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_sizes_that_noise_made_zero_or_negative(d, sizes):
@@ -201,7 +266,7 @@ def test_model_without_centres():
     class Other:
         n_features: int = 2
 
-    with pytest.raises(ParameterError, match="Other"):
+    with pytest.raises(ParameterError, match=r"must have centres, got GridKMeans on 2 columns.*plot\.budget"):
         plot.centres(replace(release(), model=Other()))
 
 
@@ -322,7 +387,7 @@ def test_span_titles():
 
 
 def test_spans_that_cannot_be_drawn():
-    with pytest.raises(ParameterError, match=r"spans over two columns, got GridKMeans on 2"):
+    with pytest.raises(ParameterError, match=r"spans, got GridKMeans on 2 columns.*plot\.centres"):
         plot.spans(release())
-    with pytest.raises(ParameterError, match=r"got DPDBSCAN on 3 columns\. The boxes of a span"):
+    with pytest.raises(ParameterError, match=r"got DPDBSCAN on 3 columns\. The boxes of a span.*plot\.sizes"):
         plot.spans(span_release(np.ones((2, 2, 2)), low=(0.0,) * 3, high=(1.0,) * 3))

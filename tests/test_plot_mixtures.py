@@ -139,7 +139,7 @@ def test_few_components(d, n_components):
     base = mixture(d, n_components=n_components)
     for model in (base, MorseModel(base, 1), MorseModel(base, n_components)):
         plot.mixture(release(model)).figure.canvas.draw()
-        plot.dendrogram(release(model)).figure.canvas.draw()
+        plot.saddles(release(model)).figure.canvas.draw()
 
 
 def test_density_of_one_column():
@@ -167,7 +167,7 @@ def test_rows_are_not_for_publication(d):
 
 
 def test_more_columns_point_to_other_pictures():
-    with pytest.raises(ParameterError, match=r"one or two columns, got 3.*dendrogram.*centres"):
+    with pytest.raises(ParameterError, match=r"one or two columns, got 3.*saddles.*centres"):
         plot.mixture(release(merged(3)))
 
 
@@ -177,15 +177,15 @@ def test_model_without_a_mixture():
         n_features: int = 2
 
     shown = replace(release(mixture()), model=Other())
-    for draw in (plot.mixture, plot.dendrogram):
-        with pytest.raises(ParameterError, match="must have a mixture, got DPMoG with a Other"):
+    for draw in (plot.mixture, plot.saddles):
+        with pytest.raises(ParameterError, match=r"must have a mixture, .* got DPMoG on 2 columns"):
             draw(shown)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_tree_has_peaks_joins_and_a_cut(d):
     model = merged(d)
-    ax = plot.dendrogram(release(model))
+    ax = plot.saddles(release(model))
     ax.figure.canvas.draw()
     tree = model.tree
     heights = (tree.peaks.log_densities - tree.peaks.log_densities[0]) / np.log(10)
@@ -200,7 +200,7 @@ def test_tree_has_peaks_joins_and_a_cut(d):
 
 def test_dots_have_areas_proportional_to_rows():
     model = merged(scale=0.6)  # one peak for several components
-    ax = plot.dendrogram(release(model))
+    ax = plot.saddles(release(model))
     (dots,) = [part for part in ax.collections if isinstance(part, mpl.collections.PathCollection)]
     rows = np.bincount(model.tree.peaks.owners, model.base.sizes)
     np.testing.assert_allclose(dots.get_sizes() / dots.get_sizes().max(), rows / rows.max())
@@ -211,7 +211,7 @@ def test_dots_have_areas_proportional_to_rows():
 @pytest.mark.parametrize("n_clusters", [1, 3, 5])
 def test_cut_parts_the_joins(n_clusters):
     model = merged(n_clusters=n_clusters)
-    ax = plot.dendrogram(release(model))
+    ax = plot.saddles(release(model))
     (cut,) = [line.get_ydata()[0] for line in ax.lines]
     joins = -model.tree.linkage[:, 2] / np.log(10)
     assert (joins > cut).sum() == model.tree.n_peaks - n_clusters
@@ -219,14 +219,14 @@ def test_cut_parts_the_joins(n_clusters):
 
 
 def test_mixture_is_cut_as_it_would_be_merged():
-    ax = plot.dendrogram(release(mixture()))
+    ax = plot.saddles(release(mixture()))
     assert ax.get_title() == "DPMoG, 2 clusters of 5 components\nepsilon=1"
 
 
 def test_branches_of_many_peaks_do_not_cross():
     rng = np.random.default_rng(0)
     model = replace(mixture(n_components=30, scale=0.2), means=rng.uniform(0, 10, (30, 2)))
-    ax = plot.dendrogram(release(MorseModel(model, 4)))
+    ax = plot.saddles(release(MorseModel(model, 4)))
     ax.figure.canvas.draw()
     stems, bars = (part.get_segments() for part in ax.collections[:2])
     for (left, height), (right, _) in (sorted(map(tuple, bar)) for bar in bars):
@@ -236,7 +236,7 @@ def test_branches_of_many_peaks_do_not_cross():
 
 def test_long_names_of_peaks_are_cut():
     model = mixture(n_components=9, scale=2.0)
-    ax = plot.dendrogram(release(model))
+    ax = plot.saddles(release(model))
     assert any(" +" in label.get_text() for label in ax.get_xticklabels())
 
 
@@ -259,15 +259,26 @@ def test_bands_are_one_standard_deviation():
     np.testing.assert_allclose(heights, [np.ptp(line.get_ydata()) for line in many.lines])
 
 
+def test_noise_of_means_and_sizes():
+    model = replace(mixture(3), mean_stds=np.full((5, 3), 0.1), size_stds=np.arange(5.0))
+    assert len(plot.centres(release(model)).containers) == 5
+    np.testing.assert_array_equal(Groups.of(model).size_stds, np.arange(5.0))
+    joined = MorseModel(model, 2)
+    assert not plot.centres(release(joined)).containers
+    groups = Groups.of(joined)
+    left, right = groups.labels[:2]
+    np.testing.assert_allclose(groups.size_stds[[left, right]], np.sqrt([0 + 4 + 16, 1 + 9]))
+
+
 def test_seeded_pictures_say_so():
-    for draw in (plot.mixture, plot.dendrogram, plot.centres):
+    for draw in (plot.mixture, plot.saddles, plot.centres):
         assert "SEEDED: DO NOT PUBLISH" in draw(release(merged(), seeded=True)).get_title()
         assert "PUBLISH" not in draw(release(merged())).get_title()
 
 
 def test_given_axes_are_used():
     ax = plot.blank(4, 3).add_subplot()
-    for draw in (plot.mixture, plot.dendrogram):
+    for draw in (plot.mixture, plot.saddles):
         assert draw(release(merged()), ax) is ax
     assert not plt.get_fignums()
 
@@ -283,4 +294,4 @@ def test_fitted_estimators():
     joined = MorseClustering(DPMoG(4), 2, epsilon=5, delta=1e-6, bounds=(0, 10), random_state=0).fit(X)
     for fitted in (base, joined):
         plot.mixture(fitted, X=X[:50]).figure.canvas.draw()
-        plot.dendrogram(fitted).figure.canvas.draw()
+        plot.saddles(fitted).figure.canvas.draw()

@@ -1,10 +1,12 @@
-"""Pictures of a release: its centres, spans, mixture, merge tree, chosen places, noisy grid, budget.
+"""Pictures of a release: centres, sizes, spans, mixture, trees of peaks, chosen places, noisy grid, budget.
 
 Everything is drawn from released values and public parameters; only `spans` and `mixture` draw rows, if they
 are given some. Matplotlib comes with the extra ``report``.
 """
 
+from sfumato.plot.bars import sizes
 from sfumato.plot.grids import grid
+from sfumato.plot.levels import tree
 from sfumato.plot.marks import centres
 from sfumato.plot.mixtures import mixture
 from sfumato.plot.outlines import spans
@@ -12,17 +14,19 @@ from sfumato.plot.places import places
 from sfumato.plot.steps import budget, step_shares
 from sfumato.plot.style import Source as Source  # for annotations, not a picture
 from sfumato.plot.style import blank, column_names
-from sfumato.plot.trees import dendrogram
+from sfumato.plot.trees import saddles
 
 __all__ = [
     "blank",
     "budget",
     "centres",
     "column_names",
-    "dendrogram",
     "grid",
     "mixture",
     "places",
+    "saddles",
+    "sizes",
     "spans",
     "step_shares",
+    "tree",
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.errors import ParameterError
-from sfumato.plot.style import BLUE, Source, frame, new_axes, released, strip, title
+from sfumato.plot.style import BLUE, Source, frame, new_axes, refusal, released, strip, title
 from sfumato.release import Release
 from sfumato.synopsis import GridSynopsis
 
@@ -21,14 +20,16 @@ def grid(source: Source, ax: Axes | None = None) -> Axes:
     source : Release or fitted estimator
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> from sfumato import Release, plot
+    >>> plot.grid(Release.load("release.json"))  # doctest: +SKIP
     """
     release = released(source)
     synopsis, n_features = getattr(release.model, "synopsis", None), release.model.n_features
     if synopsis is None or n_features > 2:
-        raise ParameterError(
-            f"`source` must have a noisy grid over one or two columns, got {release.method} on "
-            f"{n_features} columns. Draw its centres with sfumato.plot.centres."
-        )
+        raise refusal(release, "a noisy grid over one or two columns")
     ax = ax or new_axes()
     draw = heat_map if n_features == 2 else histogram
     draw(release, synopsis, ax)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.errors import ParameterError
 from sfumato.models import MixtureModel, MorseModel
-from sfumato.plot.style import Source, distinct_colours, released
+from sfumato.plot.style import Source, counted, distinct_colours, refusal, released
 from sfumato.release import Release
 
 
@@ -25,19 +24,26 @@ class Groups(NamedTuple):
     means : float array of shape (k, d)
     stds : float array of shape (k, d)
         Standard deviation of each column.
+    size_stds : float array of shape (k,)
+        Standard deviations of the noise in the sizes.
+    mean_stds : float array of shape (k, d), optional
+        Standard deviations of the noise in the means, which are known of single components.
     """
 
     labels: IntArray
     sizes: FloatArray
     means: FloatArray
     stds: FloatArray
+    size_stds: FloatArray
+    mean_stds: FloatArray | None = None
 
     @classmethod
     def of(cls, model: MixtureModel | MorseModel) -> Groups:
         """Return the clusters of a model; those of a mixture are its components."""
         if isinstance(model, MixtureModel):
             stds = np.sqrt(np.diagonal(model.covariances, axis1=1, axis2=2))
-            return cls(np.arange(len(model.means)), model.sizes, model.means, stds)
+            labels = np.arange(len(model.means))
+            return cls(labels, model.sizes, model.means, stds, model.size_stds, model.mean_stds)
         base, labels = model.base, model.tree.cut(model.n_clusters)
         member = np.eye(labels.max() + 1)[:, labels]  # (k, K)
         shares = member * np.maximum(base.weights, np.finfo(float).tiny)
@@ -46,7 +52,8 @@ class Groups(NamedTuple):
         apart = means[:, None] - base.means  # (k, K, d)
         inner = np.diagonal(base.covariances, axis1=1, axis2=2)
         variances = shares @ inner + np.einsum("kc,kcd->kd", shares, apart**2)
-        return cls(labels, member @ base.sizes, means, np.sqrt(variances))
+        size_stds = np.sqrt(member @ base.size_stds**2)
+        return cls(labels, member @ base.sizes, means, np.sqrt(variances), size_stds)
 
     def colours(self) -> list[str]:
         """Colour of each cluster: different for neighbours."""
@@ -59,16 +66,11 @@ def mixture_of(source: Source) -> tuple[Release, MixtureModel | MorseModel]:
     """Return the release and its model, which must hold a mixture."""
     release = released(source)
     if not isinstance(release.model, MixtureModel | MorseModel):
-        raise ParameterError(
-            f"`source` must have a mixture, got {release.method} with a {type(release.model).__name__}. Fit "
-            "DPMoG or MorseClustering, or draw centres with sfumato.plot.centres."
-        )
+        raise refusal(release, "a mixture, such as DPMoG or MorseClustering release")
     return release, release.model
 
 
 def in_words(n_clusters: int, n_components: int, *, joined: bool) -> str:
     """Return how many clusters or components there are."""
-    components = "1 component" if n_components == 1 else f"{n_components} components"
-    if not joined:
-        return components
-    return f"{'1 cluster' if n_clusters == 1 else f'{n_clusters} clusters'} of {components}"
+    components = counted(n_components, "component")
+    return f"{counted(n_clusters, 'cluster')} of {components}" if joined else components

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.domain import FloatArray
-from sfumato.errors import ParameterError
 from sfumato.models import CentreModel, MixtureModel, MorseModel
 from sfumato.plot.grids import heat_map, histogram
 from sfumato.plot.groups import Groups
 from sfumato.plot.style import (
     OKABE_ITO,
     VERMILLION,
+    WITHIN,
     Source,
     column_names,
+    counted,
     crowding,
     frame,
     mark_areas,
     new_axes,
     number,
     outline,
+    refusal,
     released,
     shares_of_largest,
     short_names,
@@ -33,6 +36,7 @@ from sfumato.release import Release
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_RADIUS = math.sqrt(-2 * math.log(0.05))  # of the circle that holds 95% of a standard normal pair
 _DASHES = ("-", "--", ":", "-.")
 
 
@@ -42,6 +46,9 @@ def centres(source: Source, ax: Axes | None = None) -> Axes:
     Two columns: a map over the noisy grid, if the release has one. One column: marks on the axis under the
     grid's histogram. More: parallel coordinates, one line per centre and one vertical axis per column; with
     a band of one standard deviation, if the release has a mixture of up to six clusters.
+
+    If the release says how large the noise in the centres is, an ellipse around each holds 95% of it; a bar
+    with ends does so in one column, and in each column of parallel coordinates.
 
     Parameters
     ----------
@@ -62,7 +69,10 @@ def centres(source: Source, ax: Axes | None = None) -> Axes:
         _line(release, model, ax)
     else:
         _parallel(release, model, ax)
-    title(release, f"{release.method}, {len(model.cluster_centers)} clusters, {release.privacy.budget}", ax)
+    text = f"{release.method}, {counted(len(model.cluster_centers), 'cluster')}, {release.privacy.budget}"
+    if model.center_stds is not None:
+        text += f"\n{'ellipses' if model.n_features == 2 else 'bars'} hold 95% of the noise in centres"
+    title(release, text, ax)
     return ax
 
 
@@ -71,9 +81,9 @@ def _centre_model(source: Source) -> tuple[Release, CentreModel]:
     model = release.model
     if isinstance(model, MixtureModel | MorseModel):
         groups = Groups.of(model)
-        return release, CentreModel(groups.means, groups.sizes)
+        return release, CentreModel(groups.means, groups.sizes, center_stds=groups.mean_stds)
     if not isinstance(model, CentreModel):
-        raise ParameterError(f"`source` must have centres, got a {type(model).__name__}")
+        raise refusal(release, "centres")
     return release, model
 
 
@@ -82,6 +92,8 @@ def _map(release: Release, model: CentreModel, ax: Axes) -> None:
         frame(release, ax)
     else:
         heat_map(release, model.synopsis, ax)
+    if model.center_stds is not None:
+        _ellipses(model.cluster_centers, _RADIUS * model.center_stds, ax)
     ax.scatter(
         model.cluster_centers[:, 0],
         model.cluster_centers[:, 1],
@@ -97,6 +109,18 @@ def _map(release: Release, model: CentreModel, ax: Axes) -> None:
         number(label, x, y, crowding(len(model.cluster_centers)), ax)
 
 
+def _ellipses(centers: FloatArray, radii: FloatArray, ax: Axes) -> None:
+    from matplotlib.collections import EllipseCollection
+
+    widths, heights = 2 * radii.T
+    look = {"facecolors": (VERMILLION, 0.12), "edgecolors": VERMILLION, "linewidths": 1.2}
+    level = np.zeros(len(centers))
+    shapes = EllipseCollection(
+        widths, heights, level, units="xy", offsets=centers, offset_transform=ax.transData, **look
+    )
+    ax.add_collection(shapes, autolim=False)
+
+
 def _line(release: Release, model: CentreModel, ax: Axes) -> None:
     """Marks above the histogram, or at the height of their size if there is none."""
     x, heights = model.cluster_centers[:, 0], model.cluster_sizes
@@ -107,6 +131,9 @@ def _line(release: Release, model: CentreModel, ax: Axes) -> None:
         heights = np.full(len(x), 1.12 * ax.dataLim.ymax)
     ax.vlines(x, 0, heights, color=VERMILLION, linestyle=":")
     ax.scatter(x, heights, s=mark_areas(model.cluster_sizes, ax), color=VERMILLION, clip_on=False, zorder=3)
+    if model.center_stds is not None:
+        ink = ax.xaxis.label.get_color()
+        ax.errorbar(x, heights, xerr=WITHIN * model.center_stds[:, 0], fmt="none", ecolor=ink, capsize=4)
     for label, (at, height) in enumerate(zip(x, heights, strict=True)):
         number(label, at, height, crowding(len(x)), ax)
 
@@ -118,6 +145,7 @@ def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
     widths = 1 + 4 * np.sqrt(shares_of_largest(model.cluster_sizes))
     labelled = _spread(heights[:, -1], gap=0.06)
     spreads = _spreads(release, len(heights)) / (high - low)
+    stds = model.center_stds
     at = range(model.n_features)
     for label, line in enumerate(heights):
         colour, dash = OKABE_ITO[label % len(OKABE_ITO)], _DASHES[label // len(OKABE_ITO) % len(_DASHES)]
@@ -125,6 +153,8 @@ def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
         ax.fill_between(
             at, line - spreads[label], line + spreads[label], color=colour, alpha=0.15, linewidth=0
         )
+        if stds is not None:
+            ax.errorbar(at, line, WITHIN * stds[label] / (high - low), fmt="none", ecolor=colour, capsize=4)
         aside = (model.n_features - 1 + 0.03 * model.n_features, labelled[label])
         ax.text(*aside, str(label), color=colour, fontweight="bold", va="center_baseline")
     names = short_names(column_names(release))

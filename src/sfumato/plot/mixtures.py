@@ -68,7 +68,7 @@ def mixture(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = Non
     if model.n_features > 2:
         raise ParameterError(
             f"`source` must have one or two columns, got {model.n_features}. Draw its merge tree with "
-            "sfumato.plot.dendrogram, or its means with sfumato.plot.centres."
+            "sfumato.plot.saddles, or its means with sfumato.plot.centres."
         )
     labels = None if X is None else release.predict(X)
     ax = ax or new_axes()

@@ -15,12 +15,14 @@ from sfumato.errors import ParameterError
 from sfumato.plot.style import (
     MOST_CORNERS,
     Source,
+    counted,
     distinct_colours,
     frame,
-    longer_side,
     new_axes,
     number_size,
+    refusal,
     released,
+    say,
     title,
     write_numbers,
 )
@@ -54,11 +56,11 @@ def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None)
     release, found = _spans(source)
     ax = ax or new_axes()
     frame(release, ax, _stretch(release))
-    _outlines(found, ax)
+    _outlines(release, found, ax)
     if X is not None:
         _rows(release, X, ax)
-    number = "1 span" if len(found) == 1 else f"{len(found)} spans"
-    title(release, f"{release.method}, {number}, {release.privacy.budget}", ax, shows_rows=X is not None)
+    text = f"{release.method}, {counted(len(found), 'span')}, {release.privacy.budget}"
+    title(release, text, ax, shows_rows=X is not None)
     return ax
 
 
@@ -66,10 +68,13 @@ def _spans(source: Source) -> tuple[Release, list[Span]]:
     """Release and its spans, the largest first."""
     release = released(source)
     found: Sequence[Span] | None = getattr(release.model, "spans", None)
-    if found is None or release.model.n_features != 2:
+    if found is None:
+        raise refusal(release, "spans")
+    if release.model.n_features != 2:
         raise ParameterError(
             f"`source` must have spans over two columns, got {release.method} on {release.model.n_features} "
-            "columns. The boxes of a span, span.boxes, are there for any number of columns."
+            "columns. The boxes of a span, span.boxes, are there for any number of columns; "
+            "sfumato.plot.sizes draws how many rows each holds."
         )
     return release, sorted(found, key=lambda span: -span.count)
 
@@ -81,22 +86,27 @@ def _stretch(release: Release) -> float:
     return 1 / max(math.cos(latitude), 0.1)
 
 
-def _outlines(found: list[Span], ax: Axes) -> None:
+def _outlines(release: Release, found: list[Span], ax: Axes) -> None:
     from matplotlib.collections import PathCollection
 
     paths = [_path(span) for span in found]
     is_heavy = sum(map(len, paths)) > MOST_CORNERS
-    scale = longer_side(ax)
-    extents = np.array([span.extent / scale for span in found]).reshape(-1, 2, 2)
-    centroids = np.array([span.centroid / scale for span in found]).reshape(-1, 2)
-    colours = distinct_colours(extents, centroids)
+    colours = span_colours(release, found)
     pale = [(colour, 0.65) for colour in colours]
     shapes = PathCollection(paths, facecolors=pale, edgecolors=colours, linewidths=0.8, rasterized=is_heavy)
     ax.add_collection(shapes, autolim=False)
     size = number_size(ax)
     write_numbers(((span.label, _number_place(span, size)) for span in found), ax)
     if not found:
-        ax.text(0.5, 0.5, "no place stands out of the noise", ha="center", transform=ax.transAxes)
+        say("no place stands out of the noise", ax)
+
+
+def span_colours(release: Release, found: Sequence[Span]) -> list[str]:
+    """Return the colour of each span, the largest first: different for neighbours."""
+    size, n_features = 2 * release.domain.half_width, release.domain.n_features
+    extents = np.array([span.extent / size for span in found]).reshape(-1, 2, n_features)
+    centroids = np.array([span.centroid / size for span in found]).reshape(-1, n_features)
+    return distinct_colours(extents, centroids)
 
 
 def _path(span: Span) -> Path:

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from sfumato.errors import ParameterError
 from sfumato.models import SourceTargetModel
-from sfumato.plot.style import BLUE, HAZE, VERMILLION, Source, frame, new_axes, released, title, write_numbers
+from sfumato.plot.style import (
+    BLUE,
+    HAZE,
+    VERMILLION,
+    Source,
+    frame,
+    new_axes,
+    refusal,
+    released,
+    title,
+    write_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,10 +45,7 @@ def places(source: Source, ax: Axes | None = None, *, target: ArrayLike | None =
     release = released(source)
     model = release.model
     if not isinstance(model, SourceTargetModel) or model.n_features != 2:
-        raise ParameterError(
-            f"`source` must be of SourceTargetClustering on two columns, got {release.method} on "
-            f"{model.n_features} columns"
-        )
+        raise refusal(release, "places of SourceTargetClustering over two columns")
     ax = ax or new_axes()
     frame(release, ax)
     if target is not None:

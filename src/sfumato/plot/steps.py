@@ -20,6 +20,11 @@ def budget(source: Source, ax: Axes | None = None) -> Axes:
     source : Release or fitted estimator
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> from sfumato import Release, plot
+    >>> plot.budget(Release.load("release.json"))  # doctest: +SKIP
     """
     release = released(source)
     ax = ax or new_axes()

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.domain import FloatArray
+from sfumato.errors import ParameterError
+from sfumato.models import CentreModel, MixtureModel, Model, MorseModel, SourceTargetModel
 from sfumato.release import Release
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ Source: TypeAlias = Release | PrivateClusterer
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 BLUE, VERMILLION = OKABE_ITO[:2]
 HAZE = "#7d8b99"  # for what stays behind: seen on a white and on a black page
+WITHIN = 1.96  # standard deviations to either side of a 95% interval
 MOST_CORNERS = 20_000  # beyond that, outlines weigh more than an image of them
 _LARGEST_MARK = 1 / 14  # of the width of the axes
 _LONGEST_LABEL = 28
@@ -70,6 +73,35 @@ def released(source: Source) -> Release:
         return source
     check_is_fitted(source)
     return source.release_
+
+
+def refusal(release: Release, wanted: str) -> ParameterError:
+    """Return the error of a release that has not what is `wanted`: it names a picture that can be drawn."""
+    model, columns = release.model, counted(release.model.n_features, "column")
+    return ParameterError(
+        f"`source` must have {wanted}, got {release.method} on {columns}. What it has is drawn by "
+        f"sfumato.plot.{_picture(model)}"
+    )
+
+
+def _picture(model: Model) -> str:
+    if isinstance(model, MixtureModel | MorseModel):
+        return "mixture" if model.n_features <= 2 else "saddles"
+    if isinstance(model, CentreModel):
+        return "centres"
+    if hasattr(model, "spans"):
+        return "spans" if model.n_features == 2 else "sizes"
+    return "places" if isinstance(model, SourceTargetModel) and model.n_features == 2 else "budget"
+
+
+def counted(count: int, one: str) -> str:
+    """Return so many of a thing in words."""
+    return f"1 {one}" if count == 1 else f"{count:,} {one}s"
+
+
+def say(text: str, ax: Axes) -> None:
+    """Write in the middle of empty axes."""
+    ax.text(0.5, 0.5, text, ha="center", transform=ax.transAxes)
 
 
 def new_axes() -> Axes:

@@ -1,0 +1,107 @@
+"""Trees of peaks as branches that join at saddles, from the top down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.plot.style import HAZE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SEVERAL, NOISE = -1, -2  # in place of a cluster's number: a branch of several clusters, or of none
+_WIDTH, THIN = 1.6, 0.7  # of branches, and of those that are noise
+_CLOSE = 0.3  # room that a peak of noise takes, of that of others
+
+
+class Branches(NamedTuple):
+    """Peaks and, below them, joins: the nodes of one tree or of several.
+
+    Parameters
+    ----------
+    heights : float array of shape (n_peaks + n_joins,)
+        Of the peaks, then of the joins, from the highest join down.
+    joins : int array of shape (n_joins, 2)
+        The two nodes that meet at each join.
+    clusters : int array of shape (n_peaks + n_joins,)
+        Cluster of each node, `SEVERAL` or `NOISE`.
+    places : float array of shape (n_peaks + n_joins,)
+        Place of each node from the left.
+    """
+
+    heights: FloatArray
+    joins: IntArray
+    clusters: IntArray
+    places: FloatArray
+
+    @classmethod
+    def of(cls, heights: FloatArray, joins: IntArray, peak_clusters: IntArray) -> Branches:
+        """Return the tree with a cluster and a place for each join."""
+        clusters = [int(cluster) for cluster in peak_clusters]
+        for pair in joins:
+            met = {clusters[node] for node in pair} - {NOISE}
+            clusters.append(met.pop() if len(met) == 1 else SEVERAL if met else NOISE)
+        found = np.array(clusters, dtype=np.int64)
+        return cls(heights, joins, found, _places(joins, found))
+
+    @property
+    def n_peaks(self) -> int:
+        """Number of peaks."""
+        return len(self.heights) - len(self.joins)
+
+    @property
+    def width(self) -> float:
+        """Room that the peaks take side by side."""
+        return float(self.places.max(initial=0.0)) + 1
+
+    def draw(self, colours: list[str], bottom: float, ax: Axes) -> None:
+        """Draw each branch down to the join with its sibling, or to the bottom; `colours` are of clusters."""
+        is_noise = self.clusters == NOISE
+        paints = np.array([colours[c] if c >= 0 else HAZE for c in self.clusters], dtype=object)
+        lower = np.full(len(self.heights), bottom)
+        lower[self.joins] = self.heights[self.n_peaks :, None]
+        widths = np.where(is_noise, THIN, _WIDTH)
+        ax.vlines(self.places, lower, self.heights, colors=list(paints), linewidth=widths)
+        left, right = self.places[self.joins].reshape(-1, 2).T
+        is_twig = is_noise[self.joins].reshape(-1, 2).any(axis=1)
+        bars = np.where(is_twig, HAZE, paints[self.n_peaks :])
+        widths = np.where(is_twig, THIN, _WIDTH)
+        ax.hlines(self.heights[self.n_peaks :], left, right, colors=list(bars), linewidth=widths)
+
+    def crown(self, peaks: IntArray, areas: FloatArray, colours: list[str], ax: Axes) -> None:
+        """Draw a dot on each of these peaks, and a thread from it to its label above the axes."""
+        places, heights = self.places[peaks], self.heights[peaks]
+        ax.vlines(places, heights, ax.get_ylim()[1], color=HAZE, linewidth=0.5, linestyle=":", zorder=0.5)
+        paints = [colours[cluster] for cluster in self.clusters[peaks]]
+        ax.scatter(places, heights, s=areas, color=paints, clip_on=False, zorder=3)
+        ax.set_xlim(-0.8, self.width - 0.2)
+
+
+def _places(joins: IntArray, clusters: IntArray) -> FloatArray:
+    """Places at which branches do not cross: of a join, between its clusters, in line with a single one."""
+    leaves = [[peak] for peak in range(len(clusters) - len(joins))]
+    for pair in joins:
+        left, right = sorted((leaves[node] for node in pair), key=min)
+        leaves.append(left + right)
+    roots = sorted(set(range(len(leaves))) - set(joins.ravel().tolist()), key=lambda node: min(leaves[node]))
+    order = [peak for root in roots for peak in leaves[root]]
+    room = np.where(clusters[order] == NOISE, _CLOSE, 1.0)
+    places = np.empty(len(leaves))
+    places[order] = np.cumsum(room) - (room + room[:1]) / 2
+    for join, pair in enumerate(joins, len(order)):
+        stems = pair[clusters[pair] != NOISE]
+        places[join] = places[stems if len(stems) else pair[:1]].mean()
+    return places
+
+
+def label_axes(above: str, left: str, ax: Axes) -> None:
+    """Name the axes of a tree: peaks are named above it, heights on the left."""
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlabel(above)
+    ax.set_ylabel(left)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
