@@ -6,11 +6,13 @@ export SFUMATO_DATA ?= $(abspath $(wildcard ../shared/data))
 setup: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -c constraints.txt -e . --group dev && touch $@
-# Spark needs Java. Without apt, or the right to use it, the tests of Spark are skipped.
+# Spark needs Java, and the report is read in a browser. Without apt, or the right to use it, their tests are skipped.
+INSTALL = { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq install -y
 system:
-	@command -v java >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
-	  && apt-get -qq update && apt-get -qq install -y openjdk-17-jre-headless >/dev/null; } \
+	@command -v java >/dev/null || $(INSTALL) openjdk-17-jre-headless >/dev/null; } \
 	  || echo "Java is missing and could not be installed: tests on Spark are skipped"
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(INSTALL) chromium >/dev/null; } \
+	  || echo "Chromium is missing and could not be installed: tests of the report in a browser are skipped"
 test: setup system
 	$(BIN)/python -m pytest -n auto --dist worksteal
 check: setup

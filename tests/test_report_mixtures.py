@@ -1,5 +1,3 @@
-import shutil
-import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -21,19 +19,27 @@ STEP = Record("moments", "discrete Laplace", Sensitivity(), Fraction(1))
 
 
 class Page(HTMLParser):
-    """Collects the names of tags, the texts and the attributes."""
+    """Collects the tags, texts and attributes of what is not hidden, and all identifiers."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.attributes, self.texts = [], [], []
+        self.tags, self.attributes, self.texts, self.ids, self.n_hidden = [], [], [], [], 0
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += [(name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag == "div" and (self.n_hidden or ("hidden", None) in attrs):
+            self.n_hidden += 1
+        if not self.n_hidden:
+            self.tags.append(tag)
+            self.attributes += [(name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        self.n_hidden -= tag == "div" and self.n_hidden > 0
 
     def handle_data(self, data):
-        self.texts.append(data)
+        if not self.n_hidden:
+            self.texts.append(data)
 
     @property
     def text(self):
@@ -68,7 +74,7 @@ def page(model, **kwargs):
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_a_page_for_components(d):
     shown = page(mixture(d))
-    assert shown.tags.count("svg") == 2
+    assert shown.tags.count("svg") == 3
     assert shown.tags.count("table") == shown.tags.count("caption") == 6
     assert "3 400 40.0% 6.80 ± 0.20" in shown.text
     assert "all 1,000 100.0%" in shown.text
@@ -82,7 +88,7 @@ def test_a_page_for_components(d):
 def test_a_page_for_joined_components(d):
     model = MorseModel(mixture(d), 2)
     shown = page(model)
-    assert shown.tags.count("svg") == 3
+    assert shown.tags.count("svg") == 4
     assert shown.tags.count("table") == shown.tags.count("caption") == 7
     assert "0 2 700 70.0% 6.46 ± 0.44" in shown.text  # of 300 rows at 6 and 400 at 6.8
     assert "all 4 1,000 100.0%" in shown.text
@@ -90,8 +96,7 @@ def test_a_page_for_joined_components(d):
     assert "0 and 1 below 0.1%" in shown.text
     least = np.exp(-model.tree.persistences[:2].max())
     assert f"falls to no less than {least:.0%} of the lower peak" in shown.text
-    ids = shown.values("id")
-    assert len(ids) == len(set(ids))
+    assert len(shown.ids) == len(set(shown.ids))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +117,10 @@ def test_pictures_are_described(model, text):
 def test_one_peak_reads_well():
     shown = page(MorseModel(mixture(n_components=1), 1))
     assert "The density has a single peak" in shown.text
-    assert shown.tags.count("svg") == 2
+    assert shown.tags.count("svg") == 3
     assert shown.tags.count("table") == 6
     assert shown.tags.count("tfoot") == 1  # of the steps
+    assert "input" not in shown.tags
     assert "of the lower peak" not in shown.text
 
 
@@ -154,7 +160,8 @@ def test_long_lists_are_cut():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_hostile_names_stay_text(d):
     shown = page(MorseModel(mixture(d), 2), columns=HOSTILE[:d])
-    assert not {"script", "img", "b"} & set(shown.tags)
+    assert not {"img", "b"} & set(shown.tags)
+    assert shown.tags.count("script") == 1
     assert HOSTILE[0] in shown.text
 
 
@@ -163,13 +170,3 @@ def test_report_from_a_file(tmp_path):
         shown = release(model)
         loaded = Release.load(shown.save(tmp_path / "release.json"))
         assert report.render(loaded) == report.render(shown)
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser")
-def test_a_browser_shows_it(tmp_path):
-    path = report.write(release(MorseModel(mixture(), 2)), tmp_path / "report.html")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
-    done = subprocess.run(["chromium", *options, path.as_uri()], capture_output=True, text=True, timeout=120)
-    shown = Page(done.stdout)
-    assert shown.tags.count("svg") == 3
-    assert "0 and 1 below 0.1%" in shown.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import os
 from importlib.resources import files
@@ -58,6 +60,7 @@ def render(release: Release) -> str:
     """
     guarantee = Guarantee.of(release.privacy)
     here = files(__name__)
+    script = here.joinpath("choices.js").read_text("utf-8")
     return Template(here.joinpath("page.html").read_text("utf-8")).substitute(
         title=html.escape(f"Clusters of a confidential table, by {release.method}"),
         style=here.joinpath("style.css").read_text("utf-8"),
@@ -68,6 +71,8 @@ def render(release: Release) -> str:
         budget=steps(release),
         public=public_facts(release),
         verify=verification(release),
+        script=script,
+        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
     )
 
 

@@ -15,14 +15,52 @@ from sfumato.report.markup import figure, paragraph, table
 from sfumato.synopsis import GridSynopsis
 
 _SHAPES = {1: "a histogram of one column", 2: "a map of two columns"}
+_WITHIN_95 = 1.96  # standard deviations
+_MOST_COLUMNS = 5  # of a table side by side
+
+_ERRORS = {
+    1: "A horizontal bar is the 95% interval of a centre",
+    2: "An ellipse is the 95% region of a centre",
+    3: "Vertical bars are the 95% intervals of a centre",
+}
+_IN_DOUBT = (
+    "The noise was made to a known scale, so it is known how far it moves a number: after ± stands half a "
+    "95% interval for the mean of the rows of a cluster, and for how many there are. It is not known whether "
+    "the method saw two groups as one: no interval covers that."
+)
 
 
 def clusters(release: Release, model: CentreModel) -> str:
     """Return the section on the clusters that were found, as HTML."""
-    parts = [_picture(release, model), _centre_table(release, model)]
+    sizes = size_picture(release, "clusters", len(model.cluster_sizes))
+    parts = [_picture(release, model), sizes, _centre_tables(release, model)]
+    if model.center_stds is not None:
+        parts.append(paragraph(_IN_DOUBT, "note"))
     if model.synopsis is not None:
         parts.append(paragraph(_about_noise(model.synopsis), "note"))
     return "".join(parts)
+
+
+def size_picture(release: Release, what: str, n_bars: int, salt: str = "sizes") -> str:
+    """Return the picture of the sizes with their intervals."""
+    return figure(
+        partial(plot.sizes, release),
+        f"Picture: bars with the estimated rows of the {what}, the largest first.",
+        f"Estimated rows of the {what}, the largest first. A line over the end of a bar is a 95% interval.",
+        salt=salt,
+        size=(5.2, 1.0 + 0.24 * min(n_bars, 30)),
+    )
+
+
+def with_error(value: float, half: float, low: float, high: float) -> str:
+    """Write a coordinate and half its 95% interval, with two digits of the latter."""
+    if half <= 0:
+        return coordinate(value, low, high)
+    digits = 1 - math.floor(math.log10(half))
+    if not -3 <= digits <= 8:
+        return f"{value:.6g} ± {half:.2g}"
+    digits = max(digits, 0)
+    return f"{value:,.{digits}f} ± {half:,.{digits}f}"
 
 
 def rows_in_words(release: Release) -> str:
@@ -62,6 +100,8 @@ def _picture(release: Release, model: CentreModel) -> str:
         caption += "The area of a mark is proportional to the size of the cluster."
         if model.synopsis is not None:
             caption += " Behind it: the noisy grid from which the centres were computed."
+    if model.center_stds is not None:
+        caption += f" {_ERRORS[min(model.n_features, 3)]}, unless it is too small to be seen."
     height = 4.7 if model.n_features == 2 else 3.4
     draw = partial(plot.centres, release)
     return figure(draw, _alt(release, model), caption, salt="clusters", size=(5.2, height))
@@ -77,23 +117,46 @@ def _alt(release: Release, model: CentreModel) -> str:
     return text + ". The table below gives all numbers."
 
 
-def _centre_table(release: Release, model: CentreModel) -> str:
-    low, high = release.domain.low, release.domain.high
-    head = ["cluster", "size", *plot.column_names(release)]
-    places = [
-        [coordinate(*part) for part in zip(center, low, high, strict=True)]
-        for center in model.cluster_centers
+def _centre_tables(release: Release, model: CentreModel) -> str:
+    """Sizes and centres in one table, or in several of few columns each, which fit on paper."""
+    names, places = plot.column_names(release), _places(release, model)
+    head, *sizes, whole = _size_columns(model)
+    if model.n_features <= _MOST_COLUMNS:
+        rows = [[str(i), *size, *place] for i, (size, place) in enumerate(zip(sizes, places, strict=True))]
+        foot = ["all", *whole, *[""] * model.n_features]
+        caption = "Size of each cluster, in estimated rows, and its centre"
+        return table(caption, ["cluster", *head, *names], rows, foot=foot)
+    rows = [[str(i), *size] for i, size in enumerate(sizes)]
+    parts = [table("Estimated rows of each cluster", ["cluster", *head], rows, foot=["all", *whole])]
+    for start in range(0, model.n_features, _MOST_COLUMNS):
+        some = slice(start, start + _MOST_COLUMNS)
+        caption = f"Centre of each cluster, columns {start + 1} to {start + len(names[some])}"
+        rows = [[str(i), *place[some]] for i, place in enumerate(places)]
+        parts.append(table(caption, ["cluster", *names[some]], rows))
+    return "".join(parts)
+
+
+def _places(release: Release, model: CentreModel) -> list[list[str]]:
+    centers, stds = model.cluster_centers, model.center_stds
+    halves = np.zeros_like(centers) if stds is None else _WITHIN_95 * stds
+    bounds = release.domain.low, release.domain.high
+    return [
+        [with_error(*part) for part in zip(center, half, *bounds, strict=True)]
+        for center, half in zip(centers, halves, strict=True)
     ]
-    sizes = [[f"{size:,.0f}"] for size in (*model.cluster_sizes, model.cluster_sizes.sum())]
+
+
+def _size_columns(model: CentreModel) -> list[list[str]]:
+    """Head, clusters and sum of the columns on sizes."""
+    sizes = np.append(model.cluster_sizes, model.cluster_sizes.sum())
+    plain = [[f"{size:,.0f}"] for size in sizes]
     if model.synopsis is not None:
-        head[2:2] = ["noisy count", "noise"]
-        sizes = [
-            size + noisy for size, noisy in zip(sizes, _noisy_counts(model, model.synopsis), strict=True)
-        ]
-    *sizes, whole = sizes
-    rows = [[str(i), *size, *place] for i, (size, place) in enumerate(zip(sizes, places, strict=True))]
-    foot = ["all", *whole, *[""] * model.n_features]
-    return table("Size of each cluster, in estimated rows, and its centre", head, rows, foot=foot)
+        noisy = _noisy_counts(model, model.synopsis)
+        return [["size", "noisy count", "noise"], *(a + b for a, b in zip(plain, noisy, strict=True))]
+    if model.size_stds is None:
+        return [["size"], *plain]
+    halves = _WITHIN_95 * np.append(model.size_stds, np.linalg.norm(model.size_stds))
+    return [["size"], *([f"{size:,.0f} ± {half:,.0f}"] for size, half in zip(sizes, halves, strict=True))]
 
 
 def _noisy_counts(model: CentreModel, synopsis: GridSynopsis) -> list[list[str]]:

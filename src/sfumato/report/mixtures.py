@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,8 @@ from sfumato.models import MixtureModel, MorseModel
 from sfumato.morse import MorseTree
 from sfumato.plot.groups import Groups, in_words
 from sfumato.release import Release
-from sfumato.report.findings import coordinate
+from sfumato.report.choices import slider
+from sfumato.report.findings import coordinate, size_picture
 from sfumato.report.markup import figure, paragraph, table
 
 _LONGEST_TABLE = 100
@@ -32,6 +34,10 @@ _JOINING = (
     "components. Two peaks belong together if the density falls little on the best path between them. The "
     "lowest point of that path is called a saddle. Think of a mountain range: peaks that a high ridge "
     "connects are one massif, and a deep valley parts two."
+)
+_CUTS = (
+    "The tree that joins the components can be cut anywhere: into fewer clusters than here, or into more, "
+    "some of which may be noise. That costs nothing, and needs nobody's data."
 )
 _DEPTH = (
     "How far the density falls at a saddle says how clearly two clusters are apart: a fall to 90% of the "
@@ -76,19 +82,29 @@ _TREE = (
 
 def mixtures(release: Release, model: MixtureModel | MorseModel) -> str:
     """Return the section on a mixture and on the clusters of its components, as HTML."""
-    groups = Groups.of(model)
     if isinstance(model, MixtureModel):
-        shown = [_picture(release, groups, "component"), _group_table(release, groups, "component")]
-        return "".join([paragraph(_COMPONENTS), *shown, _notes("component")])
+        return (
+            paragraph(_COMPONENTS) + _shown(release, Groups.of(model), "component", "") + _notes("component")
+        )
+    numbers = range(1, max(model.tree.n_peaks, model.n_clusters) + 1)
+    cuts = slider("reading", "Number of clusters:", numbers, model.n_clusters, partial(_cut, release, model))
+    return "".join([paragraph(_COMPONENTS), paragraph(_JOINING), paragraph(_CUTS), cuts, _notes("cluster")])
+
+
+def _cut(release: Release, model: MorseModel, n_clusters: int) -> str:
+    """What the release shows if its tree is cut into so many clusters."""
+    cut = model.cut(n_clusters)
+    release, groups, suffix = replace(release, model=cut), Groups.of(cut), f"-{n_clusters}"
+    shown = _shown(release, groups, "cluster", suffix)
+    return shown + _tree(release, cut, groups, f"tree{suffix}") + _saddles(cut.tree, groups)
+
+
+def _shown(release: Release, groups: Groups, one: str, suffix: str) -> str:
     return "".join(
         [
-            paragraph(_COMPONENTS),
-            paragraph(_JOINING),
-            _picture(release, groups, "cluster"),
-            _group_table(release, groups, "cluster"),
-            _tree(release, model, groups),
-            _saddles(model.tree, groups),
-            _notes("cluster"),
+            _picture(release, groups, one, f"mixture{suffix}"),
+            size_picture(release, f"{one}s", len(groups.sizes), salt=f"sizes{suffix}"),
+            _group_table(release, groups, one),
         ]
     )
 
@@ -97,7 +113,7 @@ def _notes(one: str) -> str:
     return paragraph(_NOISE) + paragraph(_LABELS.format(one=one))
 
 
-def _picture(release: Release, groups: Groups, one: str) -> str:
+def _picture(release: Release, groups: Groups, one: str, salt: str) -> str:
     n_features = release.domain.n_features
     shape = _SHAPES.get(n_features, "parallel coordinates")
     text = in_words(len(groups.sizes), len(groups.labels), joined=one == "cluster")
@@ -111,7 +127,7 @@ def _picture(release: Release, groups: Groups, one: str) -> str:
     else:
         draw = partial(plot.mixture, release)
         caption = _CAPTIONS[n_features] + _NUMBERS.format(one=one)
-    return figure(draw, alt, caption, salt="mixture", size=(5.2, 4.7 if n_features == 2 else 3.6))
+    return figure(draw, alt, caption, salt=salt, size=(5.2, 4.7 if n_features == 2 else 3.6))
 
 
 def _group_table(release: Release, groups: Groups, one: str) -> str:
@@ -143,7 +159,7 @@ def _places(release: Release, groups: Groups, i: int) -> list[str]:
     ]
 
 
-def _tree(release: Release, model: MorseModel, groups: Groups) -> str:
+def _tree(release: Release, model: MorseModel, groups: Groups, salt: str) -> str:
     tree = model.tree
     if tree.n_peaks == 1:
         return paragraph("The density has a single peak, so there is one cluster and nothing to join.")
@@ -151,26 +167,27 @@ def _tree(release: Release, model: MorseModel, groups: Groups) -> str:
         f"Picture: the tree in which {tree.n_peaks} peaks of the density join, cut into "
         f"{in_words(len(groups.sizes), len(groups.labels), joined=True)}."
     )
-    return figure(partial(plot.dendrogram, release), alt, _TREE, salt="tree", size=(5.2, 4.2))
+    return figure(partial(plot.saddles, release), alt, _TREE, salt=salt, size=(5.2, 4.2))
 
 
 def _saddles(tree: MorseTree, groups: Groups) -> str:
     """How deep the saddles between clusters are, and how deep those within them."""
-    n_joined = tree.n_peaks - len(groups.sizes)
     left = np.exp(-tree.persistences)
-    parts = [paragraph(_DEPTH)] if tree.n_peaks > 1 else []
-    if n_joined:
-        lowest = _percent(left[:n_joined].min())
-        parts.append(paragraph(_WITHIN.format(lowest=lowest)))
     of_peak = np.empty(tree.n_peaks, dtype=np.int64)
     of_peak[tree.peaks.owners] = groups.labels
+    pairs = of_peak[tree.saddles.peaks]
+    between = pairs[:, 0] != pairs[:, 1]
+    parts = [paragraph(_DEPTH)] if tree.n_peaks > 1 else []
+    if not between.all():
+        lowest = _percent(left[~between].min())
+        parts.append(paragraph(_WITHIN.format(lowest=lowest)))
     rows = [
-        [" and ".join(map(str, sorted(of_peak[pair]))), _percent(share) if exact else f"≥ {share:.1%}"]
-        for pair, share, exact in zip(tree.saddles.peaks, left, tree.saddles.exact, strict=True)
-    ][n_joined:]
+        [" and ".join(map(str, sorted(pair))), _percent(share) if exact else f"≥ {share:.1%}"]
+        for pair, share, exact in zip(pairs[between], left[between], tree.saddles.exact[between], strict=True)
+    ]
     if rows:
         caption = "What is left of the density of the lower peak on the best path between two clusters"
-        if not tree.saddles.exact[n_joined:].all():
+        if not tree.saddles.exact[between].all():
             caption += "; ≥ where a better path may exist"
         parts.append(table(caption, ("between clusters", "density falls to"), rows))
     return "".join(parts)

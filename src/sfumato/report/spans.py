@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from sfumato import plot
+from sfumato.density.dbscan import DBSCANModel
+from sfumato.density.levels import DensityModel
 from sfumato.density.spans import Span
+from sfumato.models import Model
 from sfumato.release import Release
-from sfumato.report.findings import coordinate
+from sfumato.report.choices import round_numbers, slider
+from sfumato.report.findings import coordinate, size_picture
 from sfumato.report.markup import figure, paragraph, table
 
 _LONGEST_TABLE = 100
+_FEWER, _MORE = 10, 1000  # times the number of neighbours, that other readings reach at most
 
 _MEANING = (
     "A span is a place where the rows of the table lie dense: cells of a public grid, found from noisy "
@@ -26,6 +32,19 @@ _OUTSIDE = (
     "Places outside the spans may still hold rows, too few or too far apart to be told apart from noise. "
     "Prediction gives the number −1 to what belongs to no span."
 )
+_BY_NEIGHBOURS = (
+    "The same published counts can be read with another least number of neighbours: more leave the densest "
+    "places only. That costs nothing, and needs nobody's data. Move the slider to see it."
+)
+_BY_NUMBER = (
+    "The same published counts can be read as fewer places, of which the clearest stay. That costs nothing, "
+    "and needs nobody's data. Move the slider to see it."
+)
+_TREE = (
+    "From the top down: each tip is a peak of the density, at the height where rows lie densest, and joins "
+    "another where the density between them is highest. Peaks that stand out enough have the number of their "
+    "place; the others are drawn thin and may be noise."
+)
 _NOTHING = (
     "No place is dense enough to be told apart from noise. That does not mean that the table is empty or "
     "even: it may have dense places that are too small to be seen with this budget."
@@ -34,18 +53,77 @@ _NOTHING = (
 
 def spans(release: Release, found: Sequence[Span]) -> str:
     """Return the section on the dense places that were found, as HTML."""
-    guarantee = getattr(release.model, "guarantee", None)
-    promise = "" if guarantee is None else paragraph(str(guarantee))
     if not found:
-        return paragraph(_NOTHING) + promise
-    ordered = sorted(found, key=lambda span: -span.count)
-    parts = [paragraph(_MEANING), promise, _picture(release, ordered), _table(release, ordered)]
-    parts.append(paragraph(_INTERVAL.format(confidence=_percent(ordered[0]))))
-    parts.append(paragraph(_OUTSIDE))
-    return "".join(parts)
+        return paragraph(_NOTHING) + _promise(release)
+    interval = paragraph(_INTERVAL.format(confidence=_percent(found[0])))
+    return "".join([paragraph(_MEANING), _readings(release), interval, paragraph(_OUTSIDE)])
 
 
-def _picture(release: Release, ordered: Sequence[Span]) -> str:
+def _readings(release: Release) -> str:
+    """What the release shows, and what it shows if it is read in other ways, at no cost."""
+    model = release.model
+    models: Mapping[int, Model]
+    if isinstance(model, DBSCANModel):
+        models = _by_min_samples(model)
+        label, chosen = "Least number of neighbours (min_samples):", model.guarantee.min_samples
+        note = _BY_NEIGHBOURS
+    elif isinstance(model, DensityModel):
+        chosen = model.regions.n_spans
+        models = {k: model if k == chosen else model.cut(k) for k in range(1, chosen + 1)}
+        label, note = "Number of places:", _BY_NUMBER
+    else:
+        return _shown(release, "")
+    readings = slider(
+        "reading",
+        label,
+        sorted(models),
+        chosen,
+        lambda value: _shown(replace(release, model=models[value]), f"-{value}"),
+    )
+    return readings if len(models) == 1 else paragraph(note) + readings
+
+
+def _by_min_samples(model: DBSCANModel) -> dict[int, DBSCANModel]:
+    """The model for other numbers of neighbours: round ones, up to the last that leaves a place."""
+    chosen = model.guarantee.min_samples
+    models = {chosen: model}
+    for value in round_numbers(chosen / _FEWER, chosen * _MORE):
+        other = models.setdefault(value, model.at(value))
+        if not other.spans and value > chosen:
+            break
+    return {value: other for value, other in models.items() if other.spans}
+
+
+def _shown(release: Release, suffix: str) -> str:
+    """Pictures and table of the spans of one reading; `suffix` tells its pictures from others in the page."""
+    ordered = sorted(release.model.spans, key=lambda span: -span.count)  # type: ignore[attr-defined]
+    drawn = size_picture(release, "spans", len(ordered), salt=f"sizes{suffix}") if len(ordered) > 1 else ""
+    return "".join(
+        [
+            _promise(release),
+            _picture(release, ordered, f"spans{suffix}"),
+            _tree(release, f"tree{suffix}"),
+            drawn,
+            _table(release, ordered),
+        ]
+    )
+
+
+def _promise(release: Release) -> str:
+    guarantee = getattr(release.model, "guarantee", None)
+    return "" if guarantee is None else paragraph(str(guarantee))
+
+
+def _tree(release: Release, salt: str) -> str:
+    if not isinstance(release.model, DensityModel) or len(release.model.tree().heights) < 2:
+        return ""
+    alt = (
+        f"Picture: the tree of the peaks of the density, of which {release.model.regions.n_spans} are places."
+    )
+    return figure(partial(plot.tree, release), alt, _TREE, salt=salt, size=(5.2, 3.8))
+
+
+def _picture(release: Release, ordered: Sequence[Span], salt: str) -> str:
     if release.domain.n_features != 2:
         return ""
     names, largest = ", ".join(plot.column_names(release)), ordered[0]
@@ -58,7 +136,7 @@ def _picture(release: Release, ordered: Sequence[Span]) -> str:
         "The spans, within the public bounds. The larger ones carry the number that prediction gives to "
         "their rows; colours only tell neighbours apart."
     )
-    return figure(partial(plot.spans, release), alt, caption, salt="spans", size=(5.2, 4.7))
+    return figure(partial(plot.spans, release), alt, caption, salt=salt, size=(5.2, 4.7))
 
 
 def _table(release: Release, ordered: Sequence[Span]) -> str:

@@ -1,0 +1,65 @@
+"""Sliders: the same release read in several ways, all of them in the page, one of them shown."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+MOST_FRAMES = 12
+MOST_BYTES = 2_500_000  # for all frames of a page; the whole stays readable on a phone and below 6 MB
+_DECADE = (1, 2, 5)
+
+
+def slider(name: str, label: str, values: Sequence[int], chosen: int, show: Callable[[int], str]) -> str:
+    """Return what `show` makes of each value, and a slider that says which is seen.
+
+    Without scripts, and on paper, there is the chosen one, or the one that was left there.
+
+    Parameters
+    ----------
+    name : str
+        Identifies the slider in the page.
+    label : str
+        What the values are.
+    values : sequence of int
+        Increasing, `chosen` among them. If there are many, some of them are left out.
+    chosen : int
+        The value of the release.
+    show : function
+        Returns the HTML for a value.
+    """
+    first = show(chosen)
+    kept = thinned(values, chosen, min(MOST_FRAMES, MOST_BYTES // max(len(first), 1)))
+    if len(kept) == 1:
+        return first
+    start = kept.index(chosen)
+    texts = [f"{value:,}{' (as released)' * (value == chosen)}" for value in kept]
+    frames = (
+        f'<div class="frame" data-value="{text}"{" hidden" * (i != start)}>'
+        f"{first if i == start else show(value)}</div>"
+        for i, (value, text) in enumerate(zip(kept, texts, strict=True))
+    )
+    control = (
+        f'<div class="control" hidden><label for="{name}">{html.escape(label)}</label> '
+        f'<output for="{name}">{texts[start]}</output>'
+        f'<input type="range" id="{name}" min="0" max="{len(kept) - 1}" step="1" value="{start}"></div>'
+    )
+    return f'<div class="choice">{control}{"".join(frames)}</div>'
+
+
+def thinned(values: Sequence[int], chosen: int, most: int) -> list[int]:
+    """At most so many of the values, evenly, with the first, the last and the chosen one."""
+    if most < 3:
+        return [chosen]
+    if len(values) <= most:
+        return list(values)
+    at = {round(i) for i in np.linspace(0, len(values) - 1, most - 1)}
+    return [value for i, value in enumerate(values) if i in at or value == chosen]
+
+
+def round_numbers(low: float, high: float) -> list[int]:
+    """1, 2, 5, 10, 20, 50, ... from `low` to `high`."""
+    powers = range(len(str(int(high))))
+    return [step * 10**power for power in powers for step in _DECADE if low <= step * 10**power <= high]
