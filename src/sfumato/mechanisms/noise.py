@@ -20,7 +20,7 @@ Kernel: TypeAlias = Callable[..., int]
 
 
 def discrete_laplace(scale: Fraction, size: int, entropy: Entropy) -> npt.NDArray[np.int64]:
-    """Draw independent integers x with probability proportional to exp(-|x| / scale).
+    """Draw independent integers x with probability proportional to ``exp(-|x| / scale)``.
 
     Parameters
     ----------
