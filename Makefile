@@ -14,7 +14,7 @@ system:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(INSTALL) chromium >/dev/null; } \
 	  || echo "Chromium is missing and could not be installed: tests of the report in a browser are skipped"
 test: setup system
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 check: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 format: setup

@@ -23,7 +23,7 @@ from tests.contract.test_aggregates import (
 
 from sfumato.domain import Domain
 from sfumato.engine import MemoryEngine, people
-from sfumato.engine.people import CappedRows, cap_rows, capped_blocks, contributions
+from sfumato.engine.people import cap_rows, capped_blocks, capped_rows, contributions
 from sfumato.errors import DataError
 
 LIMITS = [1, 2, 7, 1000]
@@ -338,7 +338,7 @@ def test_nothing_is_written_if_it_fits(tmp_path):
     ids, rows = worlds()["random"]
     nowhere = tmp_path / "missing"
     assert bag(together(capped_blocks(split(ids, rows, 5), 2, nowhere), 2)) == capped(ids, rows, 2)
-    assert bag(CappedRows.of(split(ids, rows, 5), 2, 2, nowhere).rows) == capped(ids, rows, 2)
+    assert bag(capped_rows(split(ids, rows, 5), 2, 2, nowhere)) == capped(ids, rows, 2)
 
 
 def many_people(n_rows=3000, n_people=900):
@@ -380,7 +380,7 @@ class UnexpectedError(Exception):
 
 
 @pytest.mark.parametrize("n_good", [0, 1, 5, 9])
-@pytest.mark.parametrize("read", [capped_blocks, lambda *args: CappedRows.of(*args[:2], 2, args[2]).blocks()])
+@pytest.mark.parametrize("read", [capped_blocks, lambda *args: capped_rows(*args[:2], 2, args[2])])
 def test_files_vanish_after_an_error_in_the_source(n_good, read, tmp_path, monkeypatch):
     monkeypatch.setattr(people, "MEMORY_BYTES", 3000)
     seen = []
@@ -408,7 +408,7 @@ def test_files_vanish_after_an_error_in_a_bucket(tmp_path, monkeypatch):
 
     monkeypatch.setattr(people, "_cap", failing)
     with pytest.raises(UnexpectedError):
-        CappedRows.of(split(*many_people(2000), 10), 2, 2, tmp_path)
+        capped_rows(split(*many_people(2000), 10), 2, 2, tmp_path)
     assert all(calls)
     assert not list(tmp_path.iterdir())
 
@@ -416,17 +416,15 @@ def test_files_vanish_after_an_error_in_a_bucket(tmp_path, monkeypatch):
 @pytest.mark.parametrize("memory", [3000, 2**20])
 def test_kept_rows_can_be_read_again(memory, tmp_path, monkeypatch):
     monkeypatch.setattr(people, "MEMORY_BYTES", memory)
-    monkeypatch.setattr(people, "BLOCK_VALUES", 100)
     ids, rows = many_people()
-    kept = CappedRows.of(split(ids, rows, 30), 2, 2, tmp_path)
-    assert isinstance(kept.rows, np.memmap) == (memory == 3000)
+    kept = capped_rows(split(ids, rows, 30), 2, 2, tmp_path)
+    assert isinstance(kept, np.memmap) == (memory == 3000)
     for _ in range(2):
-        assert bag(np.concatenate(list(kept.blocks()))) == capped(ids, rows, 2)
-    assert all(len(block) <= 50 for block in kept.blocks())
+        assert bag(kept) == capped(ids, rows, 2)
     assert not list(tmp_path.iterdir()), "a file that others could open"
     domain, example = Domain.from_bounds((0, 50), 2), EXAMPLES["GroupedSums"][0]
     expected = MemoryEngine(cap_rows(pa.array(ids), rows, 2), domain).fold(example.aggregate)
-    assert (MemoryEngine(kept.rows, domain).fold(example.aggregate) == expected).all()
+    assert (MemoryEngine(kept, domain).fold(example.aggregate) == expected).all()
 
 
 def test_a_mapped_file_is_closed_with_its_rows(tmp_path, monkeypatch):
@@ -441,7 +439,7 @@ def test_a_mapped_file_is_closed_with_its_rows(tmp_path, monkeypatch):
     before, most = n_open(), []
     pairs = split(*many_people(), 30)
     watched = (most.append(n_open()) or pair for pair in pairs)
-    kept = CappedRows.of(watched, 2, 2, tmp_path)
+    kept = capped_rows(watched, 2, 2, tmp_path)
     assert max(most) - before <= people.N_BUCKETS + 2
     del kept
     assert n_open() <= before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +42,6 @@ class EstimatedBounds(Sequence[tuple[float, ...]]):
 
     def __getitem__(self, index: Any) -> Any:
         return (self.low, self.high)[index]
-
-    def __iter__(self) -> Iterator[tuple[float, ...]]:
-        return iter((self.low, self.high))
 
 
 @dataclass(frozen=True)
@@ -201,14 +198,7 @@ def suggest_max_rows(
     check_choice("missing", missing, ("error", "drop"))
     check_names([unit], column_names(X))
     question = _Question(
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        bounds=(1, ALL_ROWS),
-        unit=None,
-        max_rows_per_unit=1,
-        missing=missing,
-        random_state=random_state,
+        epsilon=epsilon, delta=delta, rho=rho, bounds=(1, ALL_ROWS), random_state=random_state
     )
     domain, seed = Domain.from_bounds((1, ALL_ROWS), 1), question._seed()
     priced = question._priced(Plan(*contribution_steps()), domain)

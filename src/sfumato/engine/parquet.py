@@ -21,7 +21,7 @@ from sfumato.columns import Columns
 from sfumato.domain import Domain, IntArray
 from sfumato.engine.base import N_THREADS, add_rows
 from sfumato.engine.memory import MemoryEngine
-from sfumato.engine.people import CappedRows
+from sfumato.engine.people import capped_rows
 from sfumato.errors import DataError, ParameterError
 from sfumato.monitor import reporter
 
@@ -43,7 +43,7 @@ class ParquetEngine:
 
     pyarrow decodes ahead on its own threads, and as many threads fold what it decoded. Memory: one state per
     thread, a few batches of 4 MB, and for Parquet the chosen columns of about two row groups. With a privacy
-    unit, the rows of each person are brought together and capped at the first fold, see `CappedRows`.
+    unit, the rows of each person are brought together and capped at the first fold, see `capped_rows`.
 
     Parameters
     ----------
@@ -85,8 +85,7 @@ class ParquetEngine:
     @cached_property
     def _capped(self) -> MemoryEngine:
         pairs = map(self.columns.read_with_ids, self.batches())
-        capped = CappedRows.of(pairs, self.domain.unit.max_rows, self.n_features)
-        return MemoryEngine(capped.rows, self.domain)
+        return MemoryEngine(capped_rows(pairs, self.domain.unit.max_rows, self.n_features), self.domain)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches of the columns that are read. Arrow's messages may quote values, so none of them passes."""

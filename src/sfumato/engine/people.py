@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -134,42 +133,28 @@ def capped_blocks(
     return _capped(_gathered((_persons(ids), rows) for ids, rows in pairs), max_rows, folder, 0)
 
 
-@dataclass(frozen=True, eq=False)
-class CappedRows:
-    """The rows of a table after the cap, to be read again and again.
+def capped_rows(
+    pairs: Iterable[tuple[pa.Array, FloatArray]],
+    max_rows: int,
+    n_features: int,
+    folder: Path | None = None,
+) -> FloatArray:
+    """Cap as `capped_blocks` does, for rows that are read again and again.
 
-    Parameters
-    ----------
-    rows : float array of shape (n, d)
-        In memory, or mapped from a file without a name, which vanishes with the last array that shows it,
-        or with the process.
+    Returns
+    -------
+    float array of shape (n, n_features)
+        In memory or, beyond `MEMORY_BYTES`, mapped from a file without a name, which vanishes with the last
+        array that shows it, or with the process.
     """
-
-    rows: FloatArray
-
-    @classmethod
-    def of(
-        cls,
-        pairs: Iterable[tuple[pa.Array, FloatArray]],
-        max_rows: int,
-        n_features: int,
-        folder: Path | None = None,
-    ) -> CappedRows:
-        """Cap as `capped_blocks` does; what exceeds `MEMORY_BYTES` afterwards goes to disk."""
-        held, n_bytes = [np.empty((0, n_features))], 0
-        with closing(capped_blocks(pairs, max_rows, folder)) as blocks:
-            for block in blocks:
-                held.append(block)
-                n_bytes += block.nbytes
-                if n_bytes > MEMORY_BYTES:
-                    return cls(_mapped(chain(_emptied(held), blocks), n_features, folder))
-        return cls(np.concatenate(held))
-
-    def blocks(self) -> Iterator[FloatArray]:
-        """Rows in blocks of cache size."""
-        stride = max(1, BLOCK_VALUES // self.rows.shape[1])
-        for first in range(0, len(self.rows), stride):
-            yield self.rows[first : first + stride]
+    held, n_bytes = [np.empty((0, n_features))], 0
+    with closing(capped_blocks(pairs, max_rows, folder)) as blocks:
+        for block in blocks:
+            held.append(block)
+            n_bytes += block.nbytes
+            if n_bytes > MEMORY_BYTES:
+                return _mapped(chain(_emptied(held), blocks), n_features, folder)
+    return np.concatenate(held)
 
 
 def _persons(ids: pa.Array) -> _Persons:

@@ -59,7 +59,7 @@ def open_engine(X: Any, domain: Domain, columns: Columns | None = None) -> Engin
         return SparkEngine(X, columns, domain)
     table = _arrow(X)
     if isinstance(table, ds.Dataset):
-        return ParquetEngine(table, columns, domain, strict=not isinstance(X, ds.Dataset))
+        return _files(X, table, columns, domain)
     if columns.unit is None:
         return MemoryEngine(columns.read(table), domain)
     return MemoryEngine(cap_rows(*columns.read_with_ids(table), domain.unit.max_rows), domain)
@@ -71,9 +71,7 @@ def open_people_engine(X: Any, unit: str, missing: Missing, domain: Domain) -> E
     if is_spark(X):
         return SparkEngine(people_frame(X, columns), Columns((Coordinate("n_rows"),)), domain)
     table = _arrow(X)
-    is_dataset = isinstance(table, ds.Dataset)
-    strict = not isinstance(X, ds.Dataset)
-    batches = ParquetEngine(table, columns, domain, strict).batches() if is_dataset else [table]
+    batches = _files(X, table, columns, domain).batches() if isinstance(table, ds.Dataset) else [table]
     counts = contributions(columns.read_with_ids(batch)[0] for batch in batches)
     return MemoryEngine(counts[:, None], domain)
 
@@ -85,10 +83,14 @@ def blocks_of(X: Any, columns: Columns) -> Iterator[FloatArray]:
     table = _arrow(X)
     if isinstance(table, ds.Dataset):
         domain = Domain.from_bounds((-1, 1), len(columns.coordinates))  # not used: rows come as they are
-        engine = ParquetEngine(table, columns, domain, strict=not isinstance(X, ds.Dataset))
-        yield from map(columns.read, engine.batches())
+        yield from map(columns.read, _files(X, table, columns, domain).batches())
     else:
         yield columns.read(table)
+
+
+def _files(X: Any, dataset: ds.Dataset, columns: Columns, domain: Domain) -> ParquetEngine:
+    """Engine over files: all of them alike, unless the caller made the data set and decided that."""
+    return ParquetEngine(dataset, columns, domain, strict=not isinstance(X, ds.Dataset))
 
 
 def _arrow(X: Any) -> pa.Table | ds.Dataset:
