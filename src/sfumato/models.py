@@ -49,7 +49,7 @@ class CentreModel:
     center_stds : float array of shape (k, d), optional
         How far centres may be off, as standard deviations: noise, and what the method allows for besides.
     size_stds : float array of shape (k,), optional
-        Standard deviations of the noise in the sizes.
+        The same for sizes.
     """
 
     cluster_centers: FloatArray

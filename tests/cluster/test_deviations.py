@@ -42,7 +42,7 @@ def test_errors_are_as_large_as_stated(method, budget):
     of_centers, of_sizes = scores(make, rows)
     # Means are shrunk and doubt is rounded up, so errors are a little less than stated.
     assert 0.45 < quadratic_mean(of_centers) < 1.1
-    assert 0.7 < quadratic_mean(of_sizes) < 1.45
+    assert 0.5 < quadratic_mean(of_sizes) < 1.45
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}], ids=str)
@@ -50,9 +50,9 @@ def test_errors_are_as_large_as_stated(method, budget):
 def test_little_noise_does_not_feign_certainty(method, budget):
     """Noise is small here, so most of the error is from clipping and from moves that are not over."""
     make = lambda seed: method(n_clusters=6, **budget, bounds=(-1, 1), random_state=seed)  # noqa: E731
-    of_centers, _ = scores(make, overlapping_rows())
-    assert (abs(of_centers) < 1.96).mean() > 0.85
-    assert quadratic_mean(of_centers) > 0.4
+    for errors in scores(make, overlapping_rows()):
+        assert (abs(errors) < 1.96).mean() > 0.85
+        assert quadratic_mean(errors) > 0.4
 
 
 def test_errors_of_a_grid_are_no_larger_than_stated():

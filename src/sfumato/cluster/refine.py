@@ -110,12 +110,13 @@ def _settled(curator: Curator, centers: FloatArray, reach: Reach, noise: float) 
     cells = _moved(curator.domain, centers, noisy, reach)
     of_noise = mean_stds(noisy.sums, _divisors(noisy), noisy.sum_std, noisy.size_std)
     of_clipping = ONE_SIDED * reach.beyond(radius) / scale
-    of_moving = UNDONE * (cells.centers - centers)
+    moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
+    spread = np.sqrt(max(reach.mean_square, 1e-300))
     return CentreModel(
         cells.centers,
         cells.sizes,
-        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + of_moving**2),
-        size_stds=np.full(len(centers), noisy.size_std),
+        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / scale) ** 2),
+        size_stds=np.hypot(noisy.size_std, cells.sizes * moving / spread),
     )
 
 
