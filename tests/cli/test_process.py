@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import typer
+
 from sfumato import Budget, Ledger, Release, __version__
+from sfumato.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -74,3 +77,32 @@ def test_without_typer(tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 70
     assert done.stderr == "error: the command needs typer: pip install 'sfumato[cli]'\n"
+
+
+def options(command, path=()):
+    """Commands and their options, of all groups."""
+    for name, child in getattr(command, "commands", {}).items():
+        yield from options(child, (*path, name))
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and not {"--help", "--show-completion"} & {*parameter.opts}:
+            yield " ".join(path), parameter
+
+
+def test_help_has_an_example_of_every_option():
+    found = list(options(typer.main.get_command(app)))
+    assert len(found) > 40
+    bare = [
+        (path, option.opts)
+        for path, option in found
+        if option.opts[-1] not in (option.help or "") and option.opts != ["--install-completion"]
+    ]
+    assert bare == []
+
+
+def test_ledgers_for_programs(shell):
+    shell("ledger", "create", "b.db", "trips", "--epsilon", 2)
+    Ledger("b.db", "trips").charge(Budget(0.5), method="DPM", plan="", seeded=False)
+    (shown,) = json.loads(shell("ledger", "show", "b.db", "--json").stdout)
+    assert (shown["data set"], shown["spent"], shown["state"]) == ("trips", "epsilon=0.5", "open")
+    (charge,) = json.loads(shell("ledger", "history", "b.db", "trips", "--json").stdout)
+    assert (charge["method"], charge["spend"]) == ("DPM", "epsilon=0.5")

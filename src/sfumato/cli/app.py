@@ -48,9 +48,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback(epilog="Example: sfumato demo")
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version: sfumato --version."
+        ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks, which may show data.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks, which may show data: sfumato --debug fit ...")
+    ] = False,
 ) -> None:
     """Publish the clusters of a sensitive table, and nobody in it."""
     debugging.set(debug)

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 
-def demo(out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo")) -> None:
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to, e.g. --out demo.")] = Path("demo"),
+) -> None:
     """Cluster a simulated city: a release, a picture, a report and a ledger."""
     from sfumato.demo import main
 

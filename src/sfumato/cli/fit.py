@@ -39,11 +39,17 @@ def fit(
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRows = 1,
     missing: options.Missing = "error",
-    seed: Annotated[int | None, typer.Option(help="For experiments: do not publish the result.")] = None,
-    out: Annotated[Path, typer.Option(help="Release file to write.")] = Path("release.json"),
-    report: Annotated[Path | None, typer.Option(help="HTML report to write as well.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For experiments, e.g. --seed 1: do not publish the result.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Release file to write, e.g. --out release.json.")] = Path(
+        "release.json"
+    ),
+    report: Annotated[
+        Path | None, typer.Option(help="HTML report to write as well, e.g. --report report.html.")
+    ] = None,
     force: options.Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:

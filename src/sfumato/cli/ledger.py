@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,34 +31,37 @@ def create(
 def show(
     path: LedgerPath,
     dataset: Annotated[str | None, typer.Argument(metavar="DATASET", help="All, if none is named.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Show total, spent and remaining budgets."""
     from sfumato.budget import Ledger
 
     names = Ledger.datasets(path) if dataset is None else [dataset]
-    rows = [("data set", "total", "spent", "remaining", "state")]
+    rows = []
     for name in names:
         ledger = Ledger(path, name)
         amounts = (str(ledger.total()), str(ledger.spent()), str(ledger.remaining()))
         rows.append((name, *amounts, "closed" if ledger.is_closed() else "open"))
-    _print_table(rows)
+    _print_rows(("data set", "total", "spent", "remaining", "state"), rows, as_json)
 
 
-def history(path: LedgerPath, dataset: Dataset) -> None:
+def history(path: LedgerPath, dataset: Dataset, as_json: options.Json = False) -> None:
     """List all charges of a data set, oldest first."""
     from sfumato.budget import Ledger
 
-    rows = [("charge", "time", "method", "spend", "outcome", "seeded")]
+    rows = []
     for charge in Ledger(path, dataset).history():
         seeded = "seeded" if charge.seeded else ""
         rows.append((str(charge.id), charge.time, charge.method, str(charge.spend), charge.outcome, seeded))
-    _print_table(rows)
+    _print_rows(("charge", "time", "method", "spend", "outcome", "seeded"), rows, as_json)
 
 
 def close(
     path: LedgerPath,
     dataset: Dataset,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask: ledger close budget.db trips --yes.")
+    ] = False,
 ) -> None:
     """Accept no more charges of a data set, for good."""
     from sfumato.budget import Ledger
@@ -70,8 +74,10 @@ def close(
     print(f"{dataset}: closed")
 
 
-def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+def _print_rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([dict(zip(head, row, strict=True)) for row in rows], indent=1))
+        return
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

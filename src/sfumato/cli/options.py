@@ -90,52 +90,91 @@ Data = Annotated[
 ]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
 Method = Annotated[
-    str, typer.Option(help="See `sfumato methods`.", autocompletion=methods.names, rich_help_panel="Method")
+    str,
+    typer.Option(
+        help="See `sfumato methods`; e.g. --method dpm.",
+        autocompletion=methods.names,
+        rich_help_panel="Method",
+    ),
 ]
 MethodOrNone = Annotated[
-    str | None, typer.Option(help="See `sfumato methods`.", autocompletion=methods.names)
+    str | None, typer.Option(help="See `sfumato methods`; e.g. --method dpm.", autocompletion=methods.names)
 ]
-Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", rich_help_panel="Method")]
+Clusters = Annotated[
+    int | None, typer.Option(help="Number of clusters, e.g. --clusters 8.", rich_help_panel="Method")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="Any other parameter of the method.", rich_help_panel="Method"
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other parameter of the method, e.g. --set max_depth=5.",
+        rich_help_panel="Method",
     ),
 ]
-Epsilon = Annotated[float | None, typer.Option(help="Budget.", rich_help_panel="Budget")]
-Delta = Annotated[float | None, typer.Option(help="Budget, with epsilon.", rich_help_panel="Budget")]
-Rho = Annotated[float | None, typer.Option(help="Budget, instead of epsilon.", rich_help_panel="Budget")]
-LedgerFile = Annotated[Path | None, typer.Option(help="Ledger to charge.", rich_help_panel="Budget")]
-Dataset = Annotated[str | None, typer.Option(help="Data set of the ledger.", rich_help_panel="Budget")]
+Epsilon = Annotated[float | None, typer.Option(help="Budget, e.g. --epsilon 1.", rich_help_panel="Budget")]
+Delta = Annotated[
+    float | None, typer.Option(help="Budget, with epsilon; e.g. --delta 1e-6.", rich_help_panel="Budget")
+]
+Rho = Annotated[
+    float | None, typer.Option(help="Budget, instead of epsilon; e.g. --rho 0.1.", rich_help_panel="Budget")
+]
+LedgerFile = Annotated[
+    Path | None, typer.Option(help="Ledger to charge, e.g. --ledger budget.db.", rich_help_panel="Budget")
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="Data set of the ledger, e.g. --dataset trips.", rich_help_panel="Budget")
+]
 Bounds = Annotated[
     str | None,
     typer.Option(
         metavar="LOW,HIGH|FILE|private",
-        help="Public bounds of all columns, or a TOML file with those of each; `private` buys them.",
+        help="Public bounds of all columns, or a TOML file with those of each, e.g. --bounds 0,40; `private` "
+        "buys them with a tenth of the budget.",
         rich_help_panel="Table",
     ),
 ]
 EstimateBounds = Annotated[
     float | None,
-    typer.Option(metavar="EPSILON", help="Buy bounds first, for so much more.", rich_help_panel="Table"),
+    typer.Option(
+        metavar="EPSILON",
+        help="Buy bounds first, for so much more; e.g. --estimate-bounds 0.1.",
+        rich_help_panel="Table",
+    ),
 ]
 Columns = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Columns to cluster by.", rich_help_panel="Table")
+    str | None,
+    typer.Option(
+        metavar="A,B", help="Columns to cluster by, e.g. --columns east,north.", rich_help_panel="Table"
+    ),
 ]
 Missing = Annotated[
-    str, typer.Option(metavar="error|drop", help="Rows with missing values.", rich_help_panel="Table")
+    str,
+    typer.Option(
+        metavar="error|drop", help="Rows with missing values, e.g. --missing drop.", rich_help_panel="Table"
+    ),
 ]
-Unit = Annotated[str | None, typer.Option(help="Column that names the person.", rich_help_panel="Table")]
+Unit = Annotated[
+    str | None, typer.Option(help="Column that names the person, e.g. --unit cab.", rich_help_panel="Table")
+]
 MaxRows = Annotated[
-    int, typer.Option("--max-rows-per-unit", help="Rows used of each person.", rich_help_panel="Table")
+    int,
+    typer.Option(
+        "--max-rows-per-unit",
+        help="Rows used of each person, e.g. --max-rows-per-unit 5.",
+        rich_help_panel="Table",
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite files that exist, e.g. --out release.json --force.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs: --json.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only: --quiet.")]
 Config = Annotated[
     Path | None,
     typer.Option(
         callback=_from_config,
         is_eager=True,
-        help="TOML file with any of these options; the command line wins.",
+        help="TOML file with any of these options, e.g. --config release.toml; the command line wins.",
     ),
 ]

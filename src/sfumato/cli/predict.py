@@ -24,10 +24,13 @@ FORMATS = (".parquet", ".csv")
 def predict(
     release: options.ReleaseFile,
     data: options.Data,
-    out: Annotated[Path, typer.Option(help="File of labels to write: .parquet or .csv.")],
-    column: Annotated[str, typer.Option(help="Name of the column of labels.")] = "cluster",
+    out: Annotated[Path, typer.Option(help="File of labels to write, e.g. --out labels.parquet, or .csv.")],
+    column: Annotated[
+        str, typer.Option(help="Name of the column of labels, e.g. --column cluster.")
+    ] = "cluster",
     keep: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Columns of the table to write as well.")
+        str | None,
+        typer.Option(metavar="A,B", help="Columns of the table to write as well, e.g. --keep cab."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,

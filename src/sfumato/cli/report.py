@@ -14,7 +14,9 @@ from sfumato.cli.predict import load
 
 def report(
     release: options.ReleaseFile,
-    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(help="HTML file to write, e.g. --out report.html.")] = Path(
+        "report.html"
+    ),
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
