@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from sfumato import Ball
-from sfumato.budget import Budget, Plan, calibrate
+from sfumato.aggregates import Sensitivity
+from sfumato.budget import Budget, Plan, Record, calibrate
 from sfumato.cluster import refine as refine_module
+from sfumato.cluster.distances import Reach, distance_edges
 from sfumato.cluster.refine import (
     N_ROUNDS,
     WITHIN_RADIUS,
     _moves,
-    _reach,
     merged_into,
     refine,
     refinement_steps,
@@ -23,6 +24,7 @@ from sfumato.partition import Tree, Voronoi
 
 SQUARE = Domain.from_bounds((-1, 1), 2)
 ENORMOUS = Budget(10**12)
+ONE = Record("distances", "discrete Laplace", Sensitivity(), Fraction(1))
 CORNERS = np.array([[-0.6, -0.6], [0.6, -0.6], [0.6, 0.6]])
 
 
@@ -227,13 +229,20 @@ def test_tiny_sizes_never_blow_up_a_move(seed):
     assert (moves * sums >= 0).all()  # never backwards
 
 
+def reach_of(curator):
+    """Distances of rows from the origin, as the refinement reads them."""
+    origin = np.zeros((1, curator.domain.n_features))
+    edges = distance_edges(curator.domain, refine_module.BINS_PER_OCTAVE, refine_module.N_OCTAVES)
+    return Reach.read(curator.distances("distances 1", Voronoi(origin), origin, edges).values, edges)
+
+
 @pytest.mark.parametrize("d", [1, 2, 30])
 @pytest.mark.parametrize("scale", [0.5, 0.02, 0.002])
 def test_the_radius_holds_most_rows_and_not_many_more(d, scale):
     rng = np.random.default_rng(d)
     rows = rng.normal(scale=scale / np.sqrt(d), size=(5000, d))
     domain = Domain.from_bounds((-4, 4), d)
-    reach = _reach(curator_over(rows, domain), 1, np.zeros((1, d)), Voronoi(np.zeros((1, d))))
+    reach = reach_of(curator_over(rows, domain))
     radius, mean_square = reach.holding(WITHIN_RADIUS), reach.mean_square
     lengths = np.linalg.norm(rows, axis=1)
     assert (lengths < radius).mean() >= WITHIN_RADIUS - 1e-9
@@ -247,9 +256,7 @@ def test_the_radius_of_no_rows_and_of_one_place(rows):
     diameter = 2 * np.sqrt(2)
     for budget in (Budget("0.01"), ENORMOUS):
         for seed in range(5):
-            reach = _reach(
-                curator_over(rows, budget=budget, seed=seed), 1, np.zeros((1, 2)), Voronoi(np.zeros((1, 2)))
-            )
+            reach = reach_of(curator_over(rows, budget=budget, seed=seed))
             assert 0 < reach.holding(WITHIN_RADIUS) <= reach.holding(1.0) <= diameter
             assert 0 <= reach.mean_square <= diameter**2
 
@@ -283,7 +290,7 @@ class MadeUp:
 
     def distances(self, step, partition, origins, edges, projection=None):
         self.partitions.append((step, partition))
-        return Noisy(np.rint(self.rng.normal(scale=self.scale, size=len(edges) + 1)).astype(np.int64), None)
+        return Noisy(np.rint(self.rng.normal(scale=self.scale, size=len(edges) + 1)).astype(np.int64), ONE)
 
     def sums(self, step, partition, origins, radii, projection=None):
         self.partitions.append((step, partition))
@@ -332,3 +339,12 @@ def test_a_centre_between_many_clusters_is_found_far_and_split(seed):
     start = np.vstack([at[:10], at[10:].mean(axis=0), at[0] + 0.01])
     model = refine(curator_over(blobs(at)), start)
     assert farthest(model.cluster_centers, at) < 0.05
+
+
+@pytest.mark.parametrize(("noise", "share"), [(0.0, 1.0), (1e-4, 1.0), (10.0, 0.7)])
+def test_the_last_radius_is_small_where_noise_is_large(noise, share):
+    lengths = np.linalg.norm(np.random.default_rng(0).normal(size=(20_000, 2)), axis=1)
+    edges = 2.0 ** np.arange(-4, 5, 0.25)
+    counts = np.append(np.histogram(lengths, np.append(0.0, edges))[0], 0)
+    reach = Reach.read(counts, edges)
+    assert refine_module.last_radius(reach, noise) == reach.holding(share)

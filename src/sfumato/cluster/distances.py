@@ -16,6 +16,9 @@ def distance_edges(domain: Domain, bins_per_octave: int, n_octaves: int) -> Floa
     return edges
 
 
+CLEAR = 4  # standard deviations at which a count is not noise
+
+
 class Reach(NamedTuple):
     """How far rows are from their centres: the share of them below each edge. Public."""
 
@@ -23,9 +26,16 @@ class Reach(NamedTuple):
     share: FloatArray
 
     @classmethod
-    def read(cls, noisy_counts: IntArray, edges: FloatArray) -> Reach:
-        """Make noisy counts, of which the last is beyond all edges, a share that never falls."""
-        reached = np.maximum.accumulate(np.maximum(np.cumsum(noisy_counts[:-1]), 0))
+    def read(cls, noisy_counts: IntArray, edges: FloatArray, noise: float = 0.0) -> Reach:
+        """Make noisy counts, of which the last is beyond all edges, a share that never falls.
+
+        With `noise`, its standard deviation, counts after the last that stands out of it are taken for none.
+        """
+        counts = noisy_counts[:-1]
+        if noise:
+            clear = np.flatnonzero(counts > CLEAR * noise)
+            counts = np.where(np.arange(len(counts)) <= clear.max(initial=0), counts, 0)
+        reached = np.maximum.accumulate(np.maximum(np.cumsum(counts), 0))
         return cls(edges, reached / max(float(reached[-1]), 1.0))
 
     def holding(self, share: float) -> float:

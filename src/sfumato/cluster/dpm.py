@@ -192,7 +192,7 @@ class DPM(PrivateClusterer):
         domain, rule = curator.domain, self._rule()
         rows = curator.count("rows").values
         leaves = Leaves(Tree.root(), np.array([domain.low]), np.array([domain.high]), rows.astype(np.float64))
-        smallest = self._smallest(curator, float(rows[0]))
+        smallest = smallest_leaf(curator, float(rows[0]), self.max_depth)
         for level in range(1, self._n_levels + 1):
             # Smaller leaves cannot be cut in two large enough parts, whatever their noise.
             noise = curator.noise_std(f"sizes {level}")
@@ -206,11 +206,6 @@ class DPM(PrivateClusterer):
     @property
     def _n_levels(self) -> int:
         return self.max_depth + EXTRA_LEVELS
-
-    def _smallest(self, curator: Curator, rows: float) -> float:
-        """Least size of a leaf: the paper's share of the rows, and enough for a mean within its box."""
-        noise = curator.noise_of_sums("leaves") * np.sqrt(curator.domain.n_features)
-        return float(max(rows / 2.0**self.max_depth, MEANINGFUL * noise))
 
     def _check_parameters(self) -> None:
         if self.n_clusters is not None:
@@ -230,6 +225,12 @@ class DPM(PrivateClusterer):
     def _rule(self) -> SplitRule:
         interval = None if self.interval == "auto" else float(self.interval)
         return SplitRule.of(N_BINS, self.t, self.q, self.alpha, interval, WIDTH_BONUS)
+
+
+def smallest_leaf(curator: Curator, rows: float, max_depth: int) -> float:
+    """Least size of a leaf: the paper's share of the rows, and enough for a mean within its box."""
+    noise = curator.noise_of_sums("leaves") * np.sqrt(curator.domain.n_features)
+    return float(max(rows / 2.0**max_depth, MEANINGFUL * noise))
 
 
 def _grown(leaves: Leaves, asked: IntArray, found: NoisySplits, smallest: float) -> Leaves:

@@ -83,10 +83,12 @@ def refine(
     n_given = len(centers)
     merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
     around: Partition = groups or Voronoi(centers)
+    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
     radii = np.empty(0)
     for i in range(1, N_ROUNDS):
         if i in MEASURED:
-            reach = _reach(curator, i, centers, around)
+            distances = curator.distances(f"distances {i}", around, centers, edges)
+            reach = Reach.read(distances.values, edges)
             radii = np.full(len(centers), reach.holding(WITHIN_RADIUS))
         noisy = curator.sums(f"displacements {i}", around, centers, radii)
         cells = _moved(curator.domain, centers, noisy, reach)
@@ -98,13 +100,14 @@ def refine(
         around = Voronoi(centers)
     merged = merge(cells)
     noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
+    reach = Reach.read(distances.values, edges, distances.std)
     return _settled(curator, merged, reach.widened(_widening(cells, merged)), noise)
 
 
 def _settled(curator: Curator, centers: FloatArray, reach: Reach, noise: float) -> CentreModel:
     """The last round: centres at the means of their groups, and how far they may be off."""
     scale = np.sqrt(curator.domain.n_features)
-    radius = _last_radius(reach, noise * scale)
+    radius = last_radius(reach, noise * scale)
     radii = np.full(len(centers), radius)
     noisy = curator.sums(f"displacements {N_ROUNDS}", Voronoi(centers), centers, radii)
     cells = _moved(curator.domain, centers, noisy, reach)
@@ -120,7 +123,7 @@ def _settled(curator: Curator, centers: FloatArray, reach: Reach, noise: float) 
     )
 
 
-def _last_radius(reach: Reach, noise: float) -> float:
+def last_radius(reach: Reach, noise: float) -> float:
     """Radius with the least error of a mean: noise grows with it, what clipping takes from one side falls.
 
     Parameters
@@ -166,12 +169,6 @@ def _moves(noisy: NoisySums) -> FloatArray:
 def _divisors(noisy: NoisySums) -> FloatArray:
     """Sizes to divide by. One that is lost in its noise counts as that noise, which shortens a move."""
     return np.maximum(noisy.sizes, max(1.0, VISIBLE * noisy.size_std))
-
-
-def _reach(curator: Curator, i: int, centers: FloatArray, groups: Partition) -> Reach:
-    """Noisy distances of rows from the centres of their groups."""
-    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
-    return Reach.read(curator.distances(f"distances {i}", groups, centers, edges).values, edges)
 
 
 def _split(curator: Curator, cells: Cells, radii: FloatArray) -> tuple[FloatArray, FloatArray]:

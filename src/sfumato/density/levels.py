@@ -25,7 +25,7 @@ from sfumato.density.merging import MergeTree, merge_tree
 from sfumato.density.regions import CONFIDENCE, Regions, measured_regions, selection_bias
 from sfumato.density.spans import Span
 from sfumato.density.stencils import adjacent_offsets
-from sfumato.density.tails import noise_law
+from sfumato.density.tails import log_moments
 from sfumato.domain import FloatArray, IntArray
 
 _NOTHING = 1e-9  # rows per cell: what rounding leaves of none
@@ -216,9 +216,8 @@ class Levels:
             products = np.multiply.outer(weights, self._kernel).round(12).ravel()
             weights, place = np.unique(products, return_inverse=True)
             times = np.bincount(place, np.repeat(times, len(self._kernel))).astype(np.float64)
-        values, law = noise_law(self._histogram)
         rates = np.linspace(0, min(0.98 / self._histogram.scale, 50.0), 100)[1:] / weights.max()
-        logs = [times @ np.log(np.exp(np.multiply.outer(rate * weights, values)) @ law) for rate in rates]
+        logs = [times @ log_moments(self._histogram, rate * weights) for rate in rates]
         return float(np.min((np.array(logs) - log_chance) / rates))
 
     @cached_property

@@ -47,7 +47,7 @@ def allowances(histogram: NoisyHistogram, n_cells: int, tail: tuple[float, float
     if few and min(tail) >= _LEAST_TAIL:
         return _exact(histogram, n_cells, tail[0]), _exact(histogram, n_cells, tail[1])
     rates = _rates(histogram)
-    logs = _log_moments(histogram, rates)
+    logs = log_moments(histogram, rates)
     return _chernoff(rates, logs, n_cells, tail[0]), _chernoff(rates, logs, n_cells, tail[1])
 
 
@@ -81,7 +81,7 @@ def _rates(histogram: NoisyHistogram) -> FloatArray:
     return np.linspace(0, min(most / histogram.scale, _LARGEST_RATE), _RATES + 1)[1:]
 
 
-def _log_moments(histogram: NoisyHistogram, rates: FloatArray) -> FloatArray:
+def log_moments(histogram: NoisyHistogram, rates: FloatArray) -> FloatArray:
     """Logarithm of E exp(rate Z), or a bound on it, for noise Z of one count."""
     if histogram.mechanism == "discrete Gaussian":
         return (rates * histogram.scale) ** 2 / 2  # Canonne, Kamath and Steinke 2020, Lemma 2.2
@@ -100,8 +100,8 @@ def _worst_moments(histogram: NoisyHistogram) -> tuple[FloatArray, FloatArray, F
     rates = _rates(histogram)
     if histogram.scale > _WIDE:
         # The error is at most max(z, 0), and at least -max(threshold - 1 - z, 0), whatever the true count.
-        logs = np.logaddexp(0.0, _log_moments(histogram, rates))
-        hidden = np.logaddexp(0.0, rates * (histogram.threshold - 1) + _log_moments(histogram, rates))
+        logs = np.logaddexp(0.0, log_moments(histogram, rates))
+        hidden = np.logaddexp(0.0, rates * (histogram.threshold - 1) + log_moments(histogram, rates))
         return rates, logs, hidden
     values, law = noise_law(histogram)
     above = np.cumsum((np.exp(np.outer(rates, values)) * law)[:, ::-1], axis=1)[:, ::-1]
