@@ -1,13 +1,15 @@
 import inspect
+import json
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from sfumato import DPM, Ledger, cluster, demo
+from sfumato import DPM, Ledger, LloydKMeans, cluster, demo
 from sfumato.cli import methods
 from sfumato.cli.app import EXAMPLES
 from sfumato.cluster import PrivateClusterer
+from sfumato.planner import budget_for, forecast
 
 
 def test_plan_is_that_of_the_estimator(call):
@@ -22,6 +24,76 @@ def test_recommendation(call, budget):
     done = call("plan", "--rows", 2000, "--columns-number", 2, "--clusters", 8, *budget)
     assert done.stdout.startswith("--method grid-kmeans: few columns and ")
     assert "noise scale" in done.stdout
+
+
+def test_forecast_follows_the_plan(call):
+    options = ["--method", "lloyd-kmeans", "--clusters", 4, "--columns-number", 3, "--epsilon", 1]
+    done = call("plan", *options, "--rows", 20_000, "--spread", 0.05)
+    model = LloydKMeans(4, bounds=(-1, 1))
+    assert done.stdout == f"{model.plan(3)}\n\n{forecast(model, 20_000, 3, spread=0.05)}\n"
+    assert "would not show" in call("plan", *options, "--rows", 100).stdout
+
+
+def test_forecast_for_methods_that_find_the_number_themselves(call):
+    options = ["--columns-number", 2, "--epsilon", 1, "--clusters", 5, "--bounds", "0,100"]
+    done = call("plan", "--method", "dpdbscan", *options, "--rows", 50_000, "--set", "radius=4")
+    assert "5 equal normal clusters" in done.stdout
+    assert "radius that fits" in done.stdout
+    call("plan", "--method", "dpdbscan", *options, code=2)
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_least_budget(call, kind):
+    size = ["--columns-number", 3, "--rows", 50_000, "--clusters", 4, "--method", "coreset-kmeans"]
+    extra = ["--in-rho"] if kind == "rho" else []
+    done = call("plan", *size, "--size-error", 80, "--json", *extra)
+    said = json.loads(done.stdout)
+    found = budget_for(50_000, 3, 4, "coreset-kmeans", size_error=80, in_rho=kind == "rho")
+    assert said["budget"] == found.budget.to_dict()
+    assert set(said["budget"]) == {kind}
+    assert said["forecast"]["size_error"] <= 80
+    shown = call("plan", *size, f"--{kind}", float(getattr(found.budget, kind)), "--json")
+    assert json.loads(shown.stdout) == said
+
+
+def test_plan_as_json(call):
+    options = ["--columns-number", 2, "--clusters", 8, "--epsilon", 1, "--json"]
+    said = json.loads(call("plan", "--rows", 2000, *options).stdout)
+    assert said["method"] == "grid-kmeans"
+    assert said["reason"].startswith("few columns")
+    assert [step["step"] for step in said["steps"]] == ["rows", "grid"]
+    assert said["forecast"]["passes"] == 2
+    assert json.loads(call("plan", "--method", "dpm", *options).stdout)["forecast"] is None
+
+
+def test_refused_forecasts(call):
+    size = ["--columns-number", 2, "--clusters", 4]
+    for options, word in [
+        (["--method", "dpm", "--size-error", 10], "--rows"),
+        (["--method", "dpm", "--epsilon", 1, "--spread", 1], "--rows"),
+        (["--method", "dpm", "--rows", 1000, "--size-error", 10, "--epsilon", 1], "--epsilon"),
+        (["--method", "dpm", "--rows", 1000, "--size-error", 1e-9], "no budget"),
+        (["--method", "dpm", "--rows", 1000, "--size-error", 10, "--set", "epsilon=3"], "--set epsilon"),
+        (["--method", "dpm", "--rows", 1000, "--epsilon", 1, "--spread", -1], "spread"),
+        (["--method", "density-tree", "--rows", 1000, "--center-error", 1], "center_error"),
+    ]:
+        done = call("plan", *size, *options, code=2)
+        assert word in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not done.stdout
+
+
+def test_help_of_forecasts_has_examples(call):
+    said = call("plan", "--help").stdout
+    for option in (
+        "--rows 50000",
+        "--spread 0.5",
+        "--center-error 0.01",
+        "--size-error 100",
+        "--in-rho",
+        "--json",
+    ):
+        assert option in said
 
 
 def test_refused_plans(call):

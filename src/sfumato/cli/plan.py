@@ -2,19 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import methods, options
 from sfumato.cli.bounds import read_bounds
 
-_ANY_BOUNDS = (-1.0, 1.0)  # only methods with lengths among their parameters look at bounds in a plan
+if TYPE_CHECKING:
+    from sfumato.budget import PricedPlan
+    from sfumato.planner import Forecast
+
+_ANY_BOUNDS = (-1.0, 1.0)  # lengths are then in half widths of the domain
 _PLACEHOLDER = "person"
+_FORECAST = "Forecast"
+
+Rows = Annotated[
+    float | None,
+    typer.Option(
+        help="About how many rows: adds a forecast, and recommends a method if none is given. --rows 50000",
+        rich_help_panel=_FORECAST,
+    ),
+]
+Spread = Annotated[
+    float | None,
+    typer.Option(
+        help="Standard deviation of a cluster along a column, in the units of the bounds. --spread 0.5",
+        rich_help_panel=_FORECAST,
+    ),
+]
+CenterError = Annotated[
+    float | None,
+    typer.Option(
+        help="Find the least budget for this error of a centre, per coordinate. --center-error 0.01",
+        rich_help_panel=_FORECAST,
+    ),
+]
+SizeError = Annotated[
+    float | None,
+    typer.Option(
+        help="Find the least budget for this error of a size, in rows. --size-error 100",
+        rich_help_panel=_FORECAST,
+    ),
+]
+SmallestCluster = Annotated[
+    float | None,
+    typer.Option(
+        help="Find the least budget at which clusters of so many rows show. --smallest-cluster 500",
+        rich_help_panel=_FORECAST,
+    ),
+]
+InRho = Annotated[
+    bool,
+    typer.Option(
+        "--in-rho",
+        help="Find a rho instead of an epsilon. --size-error 100 --in-rho",
+        rich_help_panel=_FORECAST,
+    ),
+]
+ColumnsNumber = Annotated[
+    int, typer.Option("--columns-number", min=1, help="Number of columns. --columns-number 2")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. --rows 50000 --json")]
 
 
 def plan(
-    columns_number: Annotated[int, typer.Option("--columns-number", min=1, help="Number of columns.")],
+    columns_number: ColumnsNumber,
     method: options.MethodOrNone = None,
     clusters: options.Clusters = None,
     settings: options.Settings = None,
@@ -24,35 +79,96 @@ def plan(
     bounds: options.Bounds = None,
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRows = 1,
-    rows: Annotated[
-        float | None, typer.Option(help="About how many rows: recommends a method if none is given.")
-    ] = None,
+    rows: Rows = None,
+    spread: Spread = None,
+    center_error: CenterError = None,
+    size_error: SizeError = None,
+    smallest_cluster: SmallestCluster = None,
+    in_rho: InRho = False,
+    as_json: Json = False,
 ) -> None:
-    """Show what a fit will ask and spend, or which method to take. Reads no data and spends nothing."""
+    """Show what a fit will ask, spend and give, or which method or budget to take. Reads no data."""
     from sfumato.errors import ParameterError
+    from sfumato.planner import forecast
 
-    budget = options.as_parameters(epsilon, delta, rho)
+    wanted = {"center_error": center_error, "size_error": size_error, "smallest_cluster": smallest_cluster}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if rows is None and (wanted or method is None or spread is not None):
+        raise ParameterError("`--rows` must be given for a forecast or a recommendation. Try --rows 50000")
+    reason, shared = None, _shared(bounds, unit, max_rows_per_unit)
+    own = methods.parse_settings(settings or ())
+    budget = {} if wanted else options.as_parameters(epsilon, delta, rho)
     if method is None:
-        if rows is None:
-            raise ParameterError("`--method` or `--rows` must be given: a plan, or a recommendation")
-        method = _recommended(rows, columns_number, clusters, budget)
-    shared = {
+        assert rows is not None
+        method, reason = _recommended(rows, columns_number, clusters, budget or {"epsilon": 1.0})
+    number = _number(method, clusters, rows)
+    methods.make(method, number, own, shared)  # or an error
+    if wanted:
+        if epsilon is not None or rho is not None:
+            raise ParameterError(
+                "`--epsilon` and `--rho` must not be given with an error: it finds the budget"
+            )
+        assert rows is not None
+        numbers = {"n": rows, "d": columns_number, "k": clusters, "delta": delta or 0.0, "spread": spread}
+        budget = _least_budget(
+            method=methods.find(method), in_rho=in_rho, **numbers, **wanted, **own, **shared
+        )
+    estimator = methods.make(method, number, own, {**shared, **budget})
+    priced = estimator.plan(columns_number)
+    found = None if rows is None else forecast(estimator, rows, columns_number, k=clusters, spread=spread)
+    (_print_json if as_json else _print)(method, reason, priced, found)
+
+
+def _shared(bounds: str | None, unit: str | None, max_rows_per_unit: int) -> dict[str, Any]:
+    return {
         "bounds": read_bounds(bounds, None) if bounds else _ANY_BOUNDS,
         "unit": unit or (_PLACEHOLDER if max_rows_per_unit > 1 else None),
         "max_rows_per_unit": max_rows_per_unit,
     }
-    own = methods.parse_settings(settings or ())
-    print(methods.make(method, clusters, own, {**shared, **budget}).plan(columns_number))
 
 
-def _recommended(rows: float, columns: int, clusters: int | None, budget: dict[str, float]) -> str:
+def _least_budget(**parameters: Any) -> dict[str, float]:
+    from sfumato.planner import budget_for
+
+    budget = budget_for(**parameters).budget
+    amounts = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
+    return {name: float(amount) for name, amount in amounts.items() if amount}
+
+
+def _number(method: str, clusters: int | None, rows: float | None) -> int | None:
+    """The number of clusters, unless it is only an assumption of the forecast."""
+    takes = {"n_clusters", "n_components"} & set(inspect.signature(methods.find(method)).parameters)
+    return clusters if takes or rows is None else None
+
+
+def _print(method: str, reason: str | None, priced: PricedPlan, found: Forecast | None) -> None:
+    if reason is not None:
+        print(f"--method {method}: {reason}\n")
+    print(priced)
+    if found is not None:
+        print(f"\n{found}")
+
+
+def _print_json(method: str, reason: str | None, priced: PricedPlan, found: Forecast | None) -> None:
+    head = ("step", "times", "mechanism", "sensitivity", "noise scale", "cost")
+    said = {
+        "method": method,
+        "reason": reason,
+        "budget": priced.budget.to_dict(),
+        "steps": [dict(zip(head, row, strict=True)) for row in priced.rows()],
+        "forecast": None if found is None else found.to_dict(),
+    }
+    print(json.dumps(said, indent=1, allow_nan=False))
+
+
+def _recommended(
+    rows: float, columns: int, clusters: int | None, budget: dict[str, float]
+) -> tuple[str, str]:
     from sfumato.planner import recommend
 
     found = recommend(rows, columns, clusters, **budget)
     names = {cls: name for name, cls in methods.BUILT_IN.items()}
-    name = names[found.method.__name__]
-    print(f"--method {name}: {found.reason}\n")
-    return name
+    return names[found.method.__name__], found.reason
 
 
 def list_methods() -> None:

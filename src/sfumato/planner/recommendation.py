@@ -1,4 +1,4 @@
-"""Before anything is spent: which method to take, from public numbers."""
+"""Which method to take, from public numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer
 from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
 from sfumato.errors import ParameterError
-
-__all__ = ["Recommendation", "recommend"]
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better (docs/methods.md)

@@ -1,0 +1,176 @@
+"""Errors of centres and sizes that are read off a noisy grid, for normal clusters in its cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from sfumato.cluster import GridKMeans
+from sfumato.density.histogram import NoisyHistogram
+from sfumato.domain import FloatArray, Grid
+from sfumato.planner.rehearsal import Rehearsal
+from sfumato.posterior import MISFIT, affordable_sweeps
+
+_NOTHING = 1e-12
+_REACH = 4.0  # of a cluster, in spreads
+_PHASE = 0.25  # of a cluster's centre in its cell: neither at a border nor in the middle
+_SETTLED = (
+    200  # sweeps from which on chains have settled: with fewer, some runs are much worse (docs/budget.md)
+)
+_CHAINS = 1.35  # error of short chains against that of the best linear reading; measured from 1.1 to 1.7
+
+
+@dataclass(frozen=True, eq=False)
+class _Cluster:
+    """One cluster in its cells, each array of shape (n_cells,) or (d, n_cells).
+
+    Parameters
+    ----------
+    rows : float array
+        Expected rows.
+    places : float array
+        Mean place of these rows along each column, from the centre.
+    slopes : float array
+        How the expected rows change with the centre.
+    """
+
+    rows: FloatArray
+    places: FloatArray
+    slopes: FloatArray
+
+    @classmethod
+    def on(cls, grid: Grid, size: float, spread: float) -> _Cluster:
+        """A normal cluster somewhere in the middle of a grid."""
+        columns = [_along(float(h) / spread, m) for h, m in zip(grid.widths, grid.shape, strict=True)]
+        masses, slopes = ([column[i] for column in columns] for i in range(2))
+        rows = size * _outer(masses)
+        of_centre = [_outer([*masses[:j], slopes[j], *masses[j + 1 :]]) for j in range(len(columns))]
+        gradients = size / spread * np.array(of_centre)
+        seen = rows > _NOTHING * size  # elsewhere differences of probabilities are rounding
+        return cls(rows, np.where(seen, spread**2 * gradients / np.where(seen, rows, 1.0), 0.0), gradients)
+
+
+def _along(width: float, n_cells: int) -> tuple[FloatArray, FloatArray]:
+    """Masses of cells along one column, and their derivatives by the centre, all in spreads."""
+    half = math.ceil(_REACH / width) + 1
+    n_cells = min(2 * half + 1, n_cells)
+    edges = (np.arange(n_cells + 1) - n_cells // 2 - _PHASE) * width
+    edges[0], edges[-1] = -np.inf, np.inf
+    return np.diff(norm.cdf(edges)), -np.diff(norm.pdf(edges))
+
+
+def _outer(factors: list[FloatArray]) -> FloatArray:
+    product = np.ones(())
+    for factor in factors:
+        product = np.multiply.outer(product, factor)
+    return product.ravel()
+
+
+def is_settled(rehearsal: Rehearsal, grid: Grid) -> bool:
+    """Whether the cells are read by a model whose chains settle."""
+    return isinstance(rehearsal.method, GridKMeans) and affordable_sweeps(grid, rehearsal.k) >= _SETTLED
+
+
+def errors(rehearsal: Rehearsal, histogram: NoisyHistogram) -> tuple[float, float]:
+    """Root mean squared errors of a coordinate of a centre, and of a size."""
+    cluster = _Cluster.on(histogram.grid, rehearsal.size, rehearsal.spread)
+    if is_settled(rehearsal, histogram.grid):
+        center_error, size_error = _denoised(cluster, _variance(histogram), rehearsal)
+        return center_error, math.hypot(size_error, _rows_error(rehearsal, histogram) / rehearsal.k)
+    n_cells = histogram.grid.n_cells / rehearsal.k
+    return _projected(cluster, histogram, rehearsal), math.sqrt(_variance(histogram) * n_cells)
+
+
+def _rows_error(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
+    """Error of the number of rows, to which all sizes add up: bought, and summed over the cells."""
+    bought = rehearsal.noise_std("rows") ** 2 if "rows" in rehearsal.steps else 0.0
+    summed = _variance(histogram) * histogram.grid.n_cells
+    return math.sqrt(bought * summed / (bought + summed))
+
+
+def smallest_cluster(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
+    """Rows with which a cluster raises the likelihood by what Schwarz's criterion asks for its parameters.
+
+    As in `CellMeans.fits_better`; m rows gain the sum of the squared expected counts over twice the variance.
+    """
+    shares = _Cluster.on(histogram.grid, 1.0, rehearsal.spread).rows
+    asked = (rehearsal.d + 1) * max(math.log(rehearsal.n) - 1, 1.0)
+    return math.sqrt(_variance(histogram) * asked / float((shares**2).sum()))
+
+
+def _denoised(cluster: _Cluster, variance: float, rehearsal: Rehearsal) -> tuple[float, float]:
+    """Errors of the posterior mean, as if it were linear in the noisy counts.
+
+    Counts y are read as E + trust (y - E), where E is the model with its centre (or size) fitted to y by
+    weighted least squares. The error is against the rows that are there: chance that is read correctly is
+    no error, and where rows lie within a cell is not seen.
+    """
+    misfit = (MISFIT * cluster.rows) ** 2
+    total = variance + cluster.rows + misfit
+    trust = (cluster.rows + misfit) / total
+
+    def squared(slopes: FloatArray, wanted: FloatArray) -> float:
+        fitted = slopes / total / float((slopes**2 / total).sum())
+        weights = fitted * (float((wanted * slopes).sum()) - float((trust * wanted * slopes).sum()))
+        weights += trust * wanted
+        return float(((weights - wanted) ** 2 * cluster.rows + weights**2 * variance).sum())
+
+    size, spread = rehearsal.size, rehearsal.spread
+    columns = zip(cluster.slopes, cluster.places, strict=True)
+    seen = [squared(slopes, places / size) for slopes, places in columns]
+    within = (spread**2 - float((cluster.rows * cluster.places**2).sum(axis=1).mean()) / size) / size
+    of_size = squared(cluster.rows / size, np.ones_like(cluster.rows))
+    return _CHAINS * math.sqrt(float(np.mean(seen)) + max(within, 0.0)), math.sqrt(of_size)
+
+
+def _projected(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal) -> float:
+    """Error of a mean of counts that were projected onto what is possible.
+
+    The projection takes a threshold off every cell, and what noise leaves above it in empty cells pulls a
+    centre towards the middle of its part of the domain: for centres at random, by the side of this part over
+    the root of 12 d, in quadratic mean.
+    """
+    d, size = rehearsal.d, rehearsal.size
+    n_cells = histogram.grid.n_cells / rehearsal.k
+    most = np.argsort(-cluster.rows)[: max(1, int(n_cells))]
+    rows, places = cluster.rows[most], cluster.places[:, most]
+    n_empty = max(n_cells - len(rows), 0.0)
+
+    def surplus(threshold: float) -> float:
+        kept = float(_kept(rows - threshold, histogram)[0].sum())
+        return kept + n_empty * float(_kept(np.array([-threshold]), histogram)[0][0]) - size
+
+    std = math.sqrt(_variance(histogram))
+    threshold = brentq(surplus, -std, rows.max() + 50 * std)
+    variances = _kept(rows - threshold, histogram)[1]
+    mean, spread = (float(moment[0]) for moment in _kept(np.array([-threshold]), histogram))
+    sides = np.array(histogram.grid.high) - np.array(histogram.grid.low)
+    side = math.pow(float(sides.prod()) / rehearsal.k, 1 / d)
+    pull = mean * n_cells / size * side / math.sqrt(12 * d)
+    chance = float((variances * places**2).sum(axis=1).mean()) + spread * n_cells * side**2 / 12
+    unseen = float((histogram.grid.widths**2).mean()) / 12 / size  # where rows lie within a cell
+    return math.sqrt(pull**2 + chance / size**2 + unseen)
+
+
+def _variance(histogram: NoisyHistogram) -> float:
+    """Variance of the noise of a count; with a very large budget, not quite nothing."""
+    return max(histogram.variance, _NOTHING)
+
+
+def _kept(counts: FloatArray, histogram: NoisyHistogram) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of max(count + noise, 0)."""
+    std = math.sqrt(_variance(histogram))
+    if histogram.mechanism == "discrete Gaussian":
+        z = counts / std
+        mean = std * (z * norm.cdf(z) + norm.pdf(z))
+        square = std**2 * ((z**2 + 1) * norm.cdf(z) + z * norm.pdf(z))
+    else:
+        scale = std / math.sqrt(2)
+        tail = scale / 2 * np.exp(-np.abs(counts) / scale)
+        mean = np.maximum(counts, 0.0) + tail
+        square = np.where(counts >= 0, counts**2 + 2 * scale**2 - 2 * scale * tail, 2 * scale * tail)
+    return mean, np.maximum(square - mean**2, 0.0)

@@ -1,0 +1,115 @@
+"""What the density methods will show: guarantees, radii that fit, and least heights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import gamma
+from scipy.stats import chi, ncx2
+from sklearn.base import clone
+
+from sfumato.cluster import DPDBSCAN
+from sfumato.density.dbscan import Guarantee, guarantee_of, stencils_of
+from sfumato.density.histogram import NoisyHistogram
+from sfumato.density.levels import Levels
+from sfumato.density.stencils import Stencils
+from sfumato.domain import FloatArray
+from sfumato.errors import ParameterError
+from sfumato.planner.rehearsal import Rehearsal, lengths
+
+_TYPICAL_SHARE = 0.1  # of a cluster's typical density, where DensityTree ends it
+_HALVINGS = 12  # of the interval that holds the radius
+_FARTHEST = 6.0  # spreads within which all rows of a cluster lie
+_WIDEST = 4.0  # radius to consider, in spreads: it holds all of a cluster
+
+
+def guarantee(rehearsal: Rehearsal, histogram: NoisyHistogram) -> Guarantee:
+    """The guarantee that a fit will print."""
+    return _promised(rehearsal, histogram)[0]
+
+
+def _promised(rehearsal: Rehearsal, histogram: NoisyHistogram) -> tuple[Guarantee, int, Stencils]:
+    """The guarantee, the noisy sum from which on a place is reported, and the cells of such a sum."""
+    method = rehearsal.method
+    assert isinstance(method, DPDBSCAN)
+    stencils = stencils_of(rehearsal.d, float(method.radius), float(method.eta))
+    numbers = float(method.radius), int(method.min_samples), float(method.beta)
+    found, levels = guarantee_of(histogram, stencils, *numbers, method.valleys)
+    return found, levels.report, stencils
+
+
+def fitting(rehearsal: Rehearsal) -> DPDBSCAN | None:
+    """The method with the least radius at which tau is at most half of what is dense, and that half.
+
+    A ball around the middle of a cluster holds `expected` rows. `min_samples` is half of them, so that a
+    cluster is sure to be found if tau is no more than the other half. None if no radius will do.
+    """
+    low, high, found = math.log(rehearsal.spread / 50), math.log(_WIDEST * rehearsal.spread), None
+    for step in range(_HALVINGS + 1):
+        middle = (low + high) / 2 if step else high
+        method: DPDBSCAN = clone(rehearsal.method)
+        radius = float(f"{math.exp(middle):.3g}")
+        half = rehearsal.size * chi.cdf(radius / rehearsal.spread, rehearsal.d) / 2
+        method.set_params(radius=radius, min_samples=max(1, math.floor(half)))
+        if _tau(replace(rehearsal, method=method)) <= half:
+            high, found = middle, method
+        elif found is None:
+            return None
+        else:
+            low = middle
+    return found
+
+
+def _tau(rehearsal: Rehearsal) -> float:
+    try:
+        return guarantee(rehearsal, rehearsal.histogram()).tau
+    except ParameterError:  # a radius that is too small for its grid, or too large for the domain
+        return math.inf
+
+
+def least_height(histogram: NoisyHistogram) -> float:
+    """Smoothed rows per cell that noise alone seldom reaches."""
+    nothing = np.zeros(histogram.grid.n_cells, dtype=np.int64)
+    return Levels(replace(histogram, counts=nothing)).least_height
+
+
+def cell_widths(rehearsal: Rehearsal, histogram: NoisyHistogram) -> FloatArray:
+    """Width of a cell along each column, in lengths."""
+    return np.asarray(histogram.grid.widths * lengths(rehearsal.method, rehearsal.domain))
+
+
+def smallest_cluster(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
+    """Rows of the smallest cluster that is sure, or likely, to be found."""
+    if isinstance(rehearsal.method, DPDBSCAN):
+        promised = guarantee(rehearsal, histogram)
+        inside = chi.cdf(promised.radius / rehearsal.spread, rehearsal.d)
+        return (promised.min_samples + promised.tau) / float(inside)
+    widths = cell_widths(rehearsal, histogram)
+    peak = np.prod(widths / np.sqrt(2 * math.pi * (rehearsal.spread**2 + widths**2)))
+    return least_height(histogram) / float(peak)
+
+
+def size_error(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
+    """Noise in the rows of a span: that of the cells which a normal cluster fills."""
+    volume = _unit_ball(rehearsal.d) * _reach(rehearsal, histogram) ** rehearsal.d
+    n_cells = max(1.0, volume / float(cell_widths(rehearsal, histogram).prod()))
+    return math.sqrt(histogram.variance * n_cells)
+
+
+def _unit_ball(d: int) -> float:
+    return float(math.pi ** (d / 2) / gamma(d / 2 + 1))
+
+
+def _reach(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
+    """How far a span reaches from the middle of a normal cluster."""
+    d, spread, widths = rehearsal.d, rehearsal.spread, cell_widths(rehearsal, histogram)
+    if not isinstance(rehearsal.method, DPDBSCAN):
+        blurred = math.sqrt(spread**2 + float((widths**2).mean()))
+        return blurred * math.sqrt(2 * math.log(2 ** (d / 2) / _TYPICAL_SHARE))
+    _, report, stencils = _promised(rehearsal, histogram)
+    radius = math.pow(stencils.size() * float(widths.prod()) / _unit_ball(d), 1 / d) / spread
+    distances = np.linspace(0.0, radius + _FARTHEST, 1001)
+    near = rehearsal.size * ncx2.cdf(radius**2, d, distances**2)
+    return spread * float(distances[max(int(np.count_nonzero(near >= report)) - 1, 0)])

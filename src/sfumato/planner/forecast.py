@@ -1,0 +1,121 @@
+"""What a budget will buy, as a record that prints as a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sfumato.budget import Budget
+from sfumato.density.dbscan import Guarantee
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a fit will give for normal clusters of equal size, from public numbers alone.
+
+    Errors are root mean squares against the rows that are there, so they do not count the chance by which
+    these rows were drawn. None where a method has no such number, or no formula is known.
+
+    Parameters
+    ----------
+    method : str
+    budget : Budget
+    n, d, k : float, int, int
+        Rows, columns and clusters that were assumed.
+    spread : float
+        Standard deviation of the rows of a cluster along a column, assumed.
+    center_error : float, optional
+        Error of a coordinate of a centre, in the units of the data.
+    size_error : float, optional
+        Error of the size of a cluster, in rows.
+    smallest_cluster : float, optional
+        Rows from which on a cluster shows, by the method's own rules.
+    cells : tuple of int, optional
+        Cells along each column of the grid.
+    cell_width : float, optional
+        Their mean width.
+    cell_error : float, optional
+        Standard deviation of the noise in the count of a cell.
+    least_height : float, optional
+        Of a peak of `DensityTree`, in smoothed rows per cell.
+    guarantee : Guarantee, optional
+        Of `DPDBSCAN`, for its radius and `min_samples`.
+    fitting_radius, fitting_min_samples : float and int, optional
+        The least radius at which tau is at most half of the rows expected in a ball, and that half.
+    passes : int
+        Passes over the data.
+    memory : int
+        Bytes beyond the table and the interpreter, at most about.
+    notes : tuple of str
+        Where the forecast should not be relied on.
+    """
+
+    method: str
+    budget: Budget
+    n: float
+    d: int
+    k: int
+    spread: float
+    center_error: float | None
+    size_error: float | None
+    smallest_cluster: float | None
+    passes: int
+    memory: int
+    cells: tuple[int, ...] | None = None
+    cell_width: float | None = None
+    cell_error: float | None = None
+    least_height: float | None = None
+    guarantee: Guarantee | None = None
+    fitting_radius: float | None = None
+    fitting_min_samples: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether clusters of n / k rows will show."""
+        return self.smallest_cluster is None or self.n / self.k >= self.smallest_cluster
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as numbers and text, ready for JSON."""
+        numbers = asdict(self) | {"budget": self.budget.to_dict(), "is_visible": self.is_visible}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in numbers.items()}
+
+    def __str__(self) -> str:
+        lines = [(name, value) for name, value in self._lines() if value]
+        width = max(len(name) for name, _ in lines)
+        table = [f"{name.ljust(width)}  {value}" for name, value in lines]
+        return "\n".join([*table, *(f"note: {note}" for note in self.notes)])
+
+    def _lines(self) -> list[tuple[str, str]]:
+        of_spread = f" ({self.center_error / self.spread:.2%} of the spread)" if self.center_error else ""
+        cells = " x ".join(f"{m:,}" for m in self.cells or ())
+        promised = f"{self.guarantee.tau:,}, {self.guarantee.rho:.2f}" if self.guarantee else ""
+        return [
+            ("forecast", f"{self.method}, {self.budget}"),
+            ("assumed", f"{self.n:,.0f} rows, {self.k:,} equal normal clusters of spread {self.spread:.4g}"),
+            ("error of a centre, per coordinate", _number(self.center_error) + of_spread),
+            ("error of a size", _number(self.size_error, " rows")),
+            ("smallest cluster that shows", _number(self.smallest_cluster, " rows")),
+            ("cells", cells + _number(self.cell_width, " wide", ", ")),
+            ("noise in a cell", _number(self.cell_error, " rows")),
+            ("least height of a peak", _number(self.least_height, " rows per cell")),
+            ("tau, rho of the guarantee", promised),
+            ("radius that fits", _number(self.fitting_radius)),
+            ("min_samples that fit it", _number(self.fitting_min_samples)),
+            ("passes over the data", str(self.passes)),
+            ("memory beyond the table", f"at most about {_bytes(self.memory)}"),
+        ]
+
+
+def _number(value: float | None, unit: str = "", before: str = "") -> str:
+    if value is None:
+        return ""
+    return f"{before}{value:,.0f}{unit}" if value >= 1000 else f"{before}{value:.3g}{unit}"
+
+
+def _bytes(number: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000 or unit == "GB":
+            break
+        number /= 1000
+    return f"{number:.3g} {unit}"
