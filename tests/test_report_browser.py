@@ -78,10 +78,11 @@ def open_page(browser, reports):
     assert complaints == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "size"), [("light", DESKTOP), ("dark", PHONE)], ids=["desktop by day", "phone by night"]
+)
 @pytest.mark.parametrize("name", NAMES)
-def test_it_opens_without_a_word(open_page, name, scheme, size, tmp_path):
+def test_it_opens_without_a_word(open_page, name, scheme, size):
     page = open_page(name, viewport=size, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # tables scroll by themselves
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
