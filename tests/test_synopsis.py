@@ -114,3 +114,18 @@ def test_weighted_kmeans_with_fewer_points_of_weight_than_clusters():
     centers, sizes = weighted_kmeans(points, np.array([0, 0, 5.0, 0, 0, 0]), 3, n_init=2)
     assert len(np.unique(centers, axis=0)) == 3
     assert sizes.max() == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(("d", "per_side"), [(2, 150), (3, 30), (4, 14)])
+def test_noise_in_empty_cells_does_not_pull_centres_to_the_middle(d, per_side):
+    """On grids too large for the model, where projected counts leave noise in many empty cells."""
+    rng = np.random.default_rng(d)
+    true = np.full((2, d), 0.6) * [[1], [-1]]
+    rows = (true[rng.integers(2, size=40_000)] + rng.normal(scale=0.1, size=(40_000, d))).clip(-1, 1)
+    grid = Grid((-1.0,) * d, (1.0,) * d, (per_side,) * d)
+    noise = np.rint(rng.laplace(scale=2, size=grid.n_cells)).astype(np.int64)
+    counts = np.bincount(grid.index(rows), minlength=grid.n_cells) + noise
+    noisy = GridSynopsis(grid, counts, np.sqrt(8.0), laplace=True, noisy_rows=40_000.0, rows_std=0.0)
+    assert affordable_sweeps(grid, 2) == 0
+    centers, _ = noisy.cluster(2)
+    assert abs(np.sort(centers, axis=0) - np.sort(true, axis=0)).max() < 0.01

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import uniform_filter
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -18,6 +19,9 @@ from sfumato.domain import FloatArray, Grid, IntArray
 from sfumato.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means, project_to_simplex
 
 COARSE_CELLS = 2_000
+CLEAR = 4.0  # standard deviations of the noise in a mean of neighbours, which it seldom reaches
+NEARLY_ALL = 0.98  # of the rows, that clear cells must hold for the others to be taken for empty
+N_MOVES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,7 @@ class GridSynopsis:
         if means is None:
             start, _ = weighted_kmeans(*_coarsened(self.grid, counts, n_clusters), n_clusters, n_init=10)
             centers, _ = weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+            centers = self._unbiased(centers)
             return centers, self._noisy_sizes(centers)
         starts = [centers for centers in means.centers if len(centers) == n_clusters]
         return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=starts)
@@ -109,6 +114,36 @@ class GridSynopsis:
         size_stds = self.noise_std * np.sqrt(np.bincount(nearest, minlength=len(centers)))
         rows = np.maximum(sizes, np.maximum(size_stds, 1.0))
         return self.noise_std * np.sqrt(squares) / rows[:, None], size_stds
+
+    def _unbiased(self, centers: FloatArray) -> FloatArray:
+        """Centres moved to the means of the noisy counts themselves, as far as these are more than noise.
+
+        Projected counts are never negative, so what is left of noise in many empty cells pulls centres to
+        the middle of the domain. The noisy counts do not; their means are shrunk towards the centres as they
+        are, by what the noise makes likely (James and Stein 1961).
+        """
+        points, counts = self.grid.centers(), self.noisy_counts.astype(np.float64)
+        clear = self._clear_cells()
+        if float(counts[clear].sum()) > NEARLY_ALL * self.rows_estimate():
+            points, counts = points[clear], counts[clear]
+        k, low, high = len(centers), np.array(self.grid.low), np.array(self.grid.high)
+        for _ in range(N_MOVES):
+            nearest = pairwise_distances_argmin(points, centers)
+            apart = points - centers[nearest]
+            cells = np.maximum(np.bincount(nearest, minlength=k), 1)
+            sizes = np.maximum(np.bincount(nearest, counts, k), 2 * self.noise_std * np.sqrt(cells) + 1)
+            sums = np.stack([np.bincount(nearest, counts * column, k) for column in apart.T], axis=1)
+            moves = sums / sizes[:, None]
+            noise = self.noise_std**2 * np.bincount(nearest, (apart**2).sum(axis=1), k) / sizes**2
+            kept = 1 - noise / np.maximum((moves**2).sum(axis=1), np.maximum(noise, 1e-300))
+            centers = (centers + kept[:, None] * moves).clip(low, high)
+        return centers
+
+    def _clear_cells(self) -> NDArray[np.bool_]:
+        """Cells that stand out of the noise with their neighbours."""
+        shape = self.grid.shape
+        around = uniform_filter(self.noisy_counts.reshape(shape).astype(np.float64), 3, mode="constant")
+        return np.asarray(around.ravel() > CLEAR * self.noise_std * 3.0 ** (-len(shape) / 2))
 
     def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
         """Sum of the noisy counts nearest to each centre: right on average, unlike projected counts."""
