@@ -374,3 +374,22 @@ def test_neighbours_with_the_same_noise_differ_in_one_cell_of_a_sparse_histogram
     )
     changed = {cell for cell in one.keys() | other.keys() if one.get(cell) != other.get(cell)}
     assert changed <= {GRID.index([[0.5, 0.5]])[0]}
+
+
+def test_rows_are_clipped_to_bounds_that_were_released():
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+    seen = []
+
+    class Seen(RowCount):
+        def add(self, state, rows):
+            seen.append(rows)
+            return super().add(state, rows)
+
+    asked = curator(MemoryEngine(rows, DOMAIN))
+    asked.narrow(np.array([-0.5, 0.0]), np.array([0.25, 0.5]))
+    asked._release("rows", Seen())
+    found = np.concatenate(seen)
+    assert len(found) == len(rows)
+    assert (found.min(axis=0) == [-0.5, 0.0]).all()
+    assert (found.max(axis=0) == [0.25, 0.5]).all()
+    assert asked.domain.low == (-0.5, 0.0)

@@ -22,6 +22,8 @@ from sfumato.curator import (
     NoisySplits,
     NoisySums,
     moments_sensitivity,
+    nearest_distance_sensitivity,
+    nearest_sensitivity,
     sums_sensitivity,
 )
 from sfumato.domain import Domain
@@ -406,3 +408,41 @@ def test_any_released_size_is_accepted(noisy_sizes, budget):
         asked = over(table, budget=budget)
         released = asked.splits("choice", "sides", TREE, BOXES, RULE, np.array(noisy_sizes))
         assert released.sizes.shape == (2, 2)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_the_two_sides_of_a_split_get_noise_of_their_own(budget):
+    """Power: with one draw for both the correlation is 1, and the difference of the sides is exact."""
+    plan = Plan(
+        Step("choice", share="1/2", sensitivity=RULE.sensitivity, selection=True),
+        Step("sides", share="1/2"),
+    )
+    boxes = np.full((MANY, 2), -1.0), np.ones((MANY, 2))
+    released = curator(Empty(), plan, budget).splits(
+        "choice", "sides", CROWD, boxes, RULE, np.ones(MANY, int)
+    )
+    assert abs(np.corrcoef(released.sizes.T)[0, 1]) < 5 / math.sqrt(MANY)
+
+
+N_MEANS = 1500
+NEAREST = {
+    "rows": (nearest_sensitivity(DOMAIN, 3), lambda asked: asked.nearest("nearest", CENTERS, 4)),
+    "distance": (
+        nearest_distance_sensitivity(DOMAIN, 6),
+        lambda asked: asked.nearest_distance("nearest", CENTERS, np.array([1, 2, 3]), 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("budget", [Budget(N_MEANS), Budget(rho=N_MEANS)])
+@pytest.mark.parametrize("name", NEAREST)
+def test_noise_of_the_stated_size_is_in_means_of_the_nearest(name, budget):
+    """Power: a scale that is 30% off is seen, and a missing noise at once."""
+    sensitivity, ask = NEAREST[name]
+    plan = Plan(Step("nearest", share=1, sensitivity=sensitivity, repeats=N_MEANS))
+    asked = over(blobs(50), plan=plan, budget=budget)
+    released = [ask(asked) for _ in range(N_MEANS)]
+    noise = np.array([one.means for one in released]) / released[0].units  # (N_MEANS, n, d)
+    assert noise.std(axis=0) == pytest.approx(released[0].record.noise_std, rel=0.15)
+    first, second = noise[:-1, 0, 0], noise[1:, 0, 0]
+    assert abs(np.corrcoef(first, second)[0, 1]) < 5 / math.sqrt(N_MEANS)

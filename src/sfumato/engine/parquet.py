@@ -26,6 +26,8 @@ from sfumato.errors import DataError, ParameterError
 from sfumato.monitor import reporter
 
 BATCH_VALUES = 2**19  # per batch: 4 MB of numbers
+# Reported one after the other, however many rows there are: a share of the rows read would tell their number.
+_TICKS = tuple(i / 20 for i in range(1, 20))
 READ_AHEAD = 4  # batches
 FORMATS = {
     "parquet": "parquet",
@@ -92,13 +94,16 @@ class ParquetEngine:
         return self._read(self._n_rows, reporter())  # asked here: threads have no progress of their own
 
     def _read(self, n_rows: int, report: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
-        done = 0
+        done, ticks = 0, _TICKS
         try:
             for batch in self._scanner().to_batches():
                 yield batch
                 done += batch.num_rows
-                if n_rows:
-                    report(min(done / n_rows, 0.99))
+                while n_rows and ticks and done >= ticks[0] * n_rows:
+                    report(ticks[0])
+                    ticks = ticks[1:]
+            for tick in ticks:
+                report(tick)
             return
         except (pa.ArrowException, OSError):
             pass
