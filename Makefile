@@ -22,7 +22,7 @@ format: setup
 demo: setup
 	$(BIN)/python -m sfumato.demo
 bench: setup
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' && $(BIN)/python -m benchmarks
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' && $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 docs: setup
 	$(BIN)/python -m pip install -q -c constraints.txt --group docs && $(BIN)/sphinx-build -W -q -b html docs docs/_build && echo "docs/_build/index.html"
 clean:

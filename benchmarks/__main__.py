@@ -2,13 +2,15 @@
 
 import argparse
 import importlib
-import json
 import os
 import platform
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import pictures
+from benchmarks.kept import folder, keep, kept
 from sfumato.datasets import data_home
 
 TABLES = (
@@ -17,6 +19,7 @@ TABLES = (
     "grid_scale",
     "kmeans_accuracy",
     "kmeans_budgets",
+    "planner_accuracy",
     "kmeans_time",
     "density_accuracy",
     "density_time",
@@ -27,10 +30,11 @@ TABLES = (
     "source_target",
     "files_scale",
     "spark_scale",
+    "audit",
+    "paper_tables",  # last: it compares what the others have kept
 )
 NEED_DATA = ("density_time", "people")  # all their rows come from the folder that SFUMATO_DATA names
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+PAGE = "BENCHMARKS.md"
 INTRODUCTION = """# Benchmarks
 
 Every figure here is produced by `make bench` (or `python -m benchmarks NAME`) and kept in `benchmarks/results/`.
@@ -43,17 +47,32 @@ def main() -> None:
     parser.add_argument(
         "tables", nargs="*", choices=[*TABLES, []], help="which tables; all whose data are at hand by default"
     )
-    parser.add_argument("--quick", action="store_true", help="fewer seeds and rows, to try it out")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer seeds and rows, to try it out; kept, rendered and drawn in benchmarks/results/quick",
+    )
     parser.add_argument("--render", action="store_true", help="only write BENCHMARKS.md again")
     arguments = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
+    if arguments.quick:  # before any table is imported, since tables take the folder from there
+        pictures.PICTURES = folder(quick=True) / "pictures"
     at_hand = [name for name in TABLES if data_home() or name not in NEED_DATA]
-    for name in [] if arguments.render else arguments.tables or at_hand:
-        print(f"== {name}", flush=True)
-        measured = importlib.import_module(f"benchmarks.{name}").measure(quick=arguments.quick)
-        kept = {"machine": machine(), "quick": arguments.quick, "measured": measured}
-        (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
-    (HERE.parent / "BENCHMARKS.md").write_text(rendered())
+    if not arguments.render:
+        run(arguments.tables or at_hand, quick=arguments.quick)
+    page = (folder(quick=True) if arguments.quick else Path(__file__).parents[1]) / PAGE
+    page.write_text(rendered(quick=arguments.quick))
+    print(f"wrote {page}")
+
+
+def run(names: list[str], *, quick: bool) -> None:
+    first = time.perf_counter()
+    for i, name in enumerate(names, 1):
+        print(f"== {name} ({i} of {len(names)})", flush=True)
+        start = time.perf_counter()
+        measured = importlib.import_module(f"benchmarks.{name}").measure(quick=quick)
+        keep(name, {"machine": machine(), "quick": quick, "measured": measured}, quick=quick)
+        now = time.perf_counter()
+        print(f"== {name}: {now - start:.0f} s; {(now - first) / 60:.1f} minutes so far", flush=True)
 
 
 def machine() -> dict[str, Any]:
@@ -65,16 +84,15 @@ def machine() -> dict[str, Any]:
     }
 
 
-def rendered() -> str:
+def rendered(*, quick: bool = False) -> str:
     sections = [INTRODUCTION]
     for name in TABLES:
-        path = RESULTS / f"{name}.json"
-        if path.exists():
-            kept = json.loads(path.read_text())
-            facts = ", ".join(f"{key} {value}" for key, value in kept["machine"].items())
-            quick = " --quick" if kept["quick"] else ""
-            body = importlib.import_module(f"benchmarks.{name}").render(kept["measured"])
-            sections.append(f"{body}\n`python -m benchmarks {name}{quick}`; {facts}.\n")
+        found = kept(name, quick=quick)
+        if found:
+            facts = ", ".join(f"{key} {value}" for key, value in found["machine"].items())
+            flag = " --quick" if found["quick"] else ""
+            body = importlib.import_module(f"benchmarks.{name}").render(found["measured"])
+            sections.append(f"{body}\n`python -m benchmarks {name}{flag}`; {facts}.\n")
     return "\n".join(sections)
 
 

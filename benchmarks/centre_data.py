@@ -30,6 +30,8 @@ class DataSet:
     bounds : (float, float)
     n_blob_features : int, optional
         Columns of Gaussian blobs, drawn anew for every seed. None: read from the data folder, the same for every seed.
+    has_classes : bool
+        If not, the number of clusters is the one that the paper takes.
     """
 
     name: str
@@ -37,6 +39,7 @@ class DataSet:
     n_clusters: int
     bounds: tuple[float, float]
     n_blob_features: int | None = None
+    has_classes: bool = True
 
 
 DATA_SETS = {
@@ -47,16 +50,17 @@ DATA_SETS = {
         DataSet("mnist_embs", "MNIST embeddings", 10, (-10.0, 10.0)),
         DataSet("fashion_embs", "Fashion embeddings", 10, (-10.0, 10.0)),
         DataSet("letter", "UCI Letters", 26, (0.0, 15.0)),
+        DataSet("gas_turbine", "UCI Gas", 2, (-6.23, 1100.9), has_classes=False),
     )
 }
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows clipped to the bounds, and their classes."""
+    """Rows clipped to the bounds, and their classes if they have any."""
 
     X: np.ndarray
-    classes: np.ndarray
+    classes: np.ndarray | None
 
     @property
     def delta(self) -> float:
@@ -73,9 +77,10 @@ class Reference:
     good_runs: list[np.ndarray]
 
 
-def data_names() -> list[str]:
-    """Data sets at hand: those of the folder only if SFUMATO_DATA names it."""
-    return [name for name, data in DATA_SETS.items() if data.n_blob_features or data_home()]
+def data_names(*, with_classes: bool = True) -> list[str]:
+    """Data sets with classes, or without, at hand: those of the folder only if SFUMATO_DATA names it."""
+    chosen = {name: data for name, data in DATA_SETS.items() if data.has_classes == with_classes}
+    return [name for name, data in chosen.items() if data.n_blob_features or data_home()]
 
 
 def methods() -> list[str]:
@@ -122,7 +127,7 @@ def _rows(name: str, seed: int, n_rows: int | None) -> Rows:
     else:
         X, classes = load(name)
         chosen = np.random.default_rng(0).permutation(len(X))[:n_rows] if n_rows else slice(None)
-        X, classes = X[chosen], classes[chosen]
+        X, classes = X[chosen], None if classes is None else classes[chosen]
     return Rows(np.clip(X, *data.bounds), classes)
 
 

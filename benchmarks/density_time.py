@@ -6,7 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,12 @@ from sklearn.cluster import DBSCAN, KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks.centre_data import markdown
-from benchmarks.density_data import CABS_BOX, accelerations, cabs, fit
+from benchmarks.density_data import CABS_BOX, PAPER_SETS, accelerations, at_hand, cabs, fit, rows_of
 from benchmarks.kmeans_time import kilobytes, seconds
 from benchmarks.papers import published
 from benchmarks.pictures import PICTURES, STYLE
 from sfumato import DPDBSCAN, DensityTree, plot
+from sfumato.datasets import load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +34,8 @@ WATCH_ROWS = 100_000
 WATCH_BOX = (-8.0, 8.0)
 # Radius and MinPts: the paper's for HAR70+, and one at which spans are found.
 WATCH_SETTINGS = ((0.01, 5), (0.05, 20))
+TINY_BOX = ([-122.48, 37.72], [-122.38, 37.82])
+SHORT_REPEATS = 15  # of fits that take milliseconds
 MOST_OF_KMEANS, MOST_MEMORY_MB = 0.1, 1000.0
 MOST_OF_PAPERS_RATIO = 1 / 20
 SFO = (-122.386, 37.616)
@@ -55,6 +58,8 @@ def measure(*, quick: bool) -> dict[str, Any]:
     draw_cabs(n_cabs)
     watch = in_own_process("watch_times", repeats)
     print(watch, flush=True)
+    short = in_own_process("short_times", 1 if quick else SHORT_REPEATS)
+    print(short, flush=True)
     growth = in_own_process("growth_times", growth_repeats, *(QUICK_GROWTH if quick else GROWTH))
     print(growth, flush=True)
     return {
@@ -62,6 +67,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         "repeats": repeats,
         "cabs": timed,
         "watch": watch,
+        "short": short,
         "growth_repeats": growth_repeats,
         "growth": growth,
         "paper": published("dp_dbscan"),
@@ -129,6 +135,25 @@ def watch_times(repeats: int) -> list[dict[str, Any]]:
         row |= {"dbscan_s": base, "fit_s": taken["ours"], "ratio": taken["ours"] / base}
         rows.append(row | {"spans": ours.n_clusters_, "clusters": int(exact[0].labels_.max()) + 1})
     return rows
+
+
+def short_times(repeats: int) -> list[dict[str, Any]]:
+    """The smaller data sets of the paper's Table 3, with its settings."""
+    rows = []
+    for name, X, models in short_tables():
+        taken = in_turns(models, X, repeats)
+        rows += [{"data": name, "method": method, "fit_s": time} for method, time in taken.items()]
+    return rows
+
+
+def short_tables() -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
+    for name in at_hand(PAPER_SETS):
+        data, common = PAPER_SETS[name], {"epsilon": 1.0, "bounds": PAPER_SETS[name].bounds}
+        dbscan = DPDBSCAN(data.radius, data.min_samples, **common)
+        yield name, rows_of(name)[0], {"DPDBSCAN": dbscan, "DensityTree": DensityTree(**common)}
+    common = {"epsilon": 1.0, "bounds": TINY_BOX, "metric": "geo"}
+    dbscan = DPDBSCAN(radius=50, min_samples=1000, **common)
+    yield "cabs_tiny", load("cabs_tiny")[0], {"DPDBSCAN": dbscan, "DensityTree": DensityTree(**common)}
 
 
 def growth_times(repeats: int, *millions: float) -> list[dict[str, Any]]:
@@ -303,7 +328,7 @@ def save(figure: Any, path: Path) -> None:
 
 
 MODES: dict[str, Callable[..., Any]] = {
-    call.__name__: call for call in (cabs_times, cabs_memory, watch_times, growth_times)
+    call.__name__: call for call in (cabs_times, cabs_memory, watch_times, short_times, growth_times)
 }
 
 

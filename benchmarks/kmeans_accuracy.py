@@ -91,14 +91,15 @@ def measure(*, quick: bool) -> dict[str, Any]:
     prepare()
     n_seeds, n_rows = (QUICK_SEEDS, QUICK_ROWS) if quick else (SEEDS, None)
     start, runs = time.perf_counter(), []
-    jobs = [(name, seed, n_rows) for name in data_names() for seed in range(n_seeds)]
+    names = [*data_names(), *data_names(with_classes=False)]
+    jobs = [(name, seed, n_rows) for name in names for seed in range(n_seeds)]
     for done in in_processes(runs_on, jobs):
         runs += done
         took = "; ".join(f"{r['method']} {r['variant']} {r['ratio']:.4g} {r['seconds']:.1f} s" for r in done)
         print(f"{time.perf_counter() - start:.0f} s {done[0]['data']} {done[0]['seed']}: {took}", flush=True)
     return {
         "minutes": (time.perf_counter() - start) / 60,
-        "shapes": {name: list(rows_of(name, 0, n_rows).X.shape) for name in data_names()},
+        "shapes": {name: list(rows_of(name, 0, n_rows).X.shape) for name in names},
         "rows": summarise(runs),
         "paper": published("dpm"),
     }
@@ -140,9 +141,10 @@ def scores(name: str, seed: int, n_rows: int | None, centers: np.ndarray, varian
     labels = pairwise_distances_argmin(rows.X, centers)
     diagonal = (data.bounds[1] - data.bounds[0]) * np.sqrt(rows.X.shape[1])
     distance = metrics.kmeans_distance(centers, reference.good_runs)
+    if rows.classes is not None:
+        found["accuracy"] = metrics.clustering_accuracy(rows.classes, labels)
     return found | {
         "silhouette": metrics.silhouette(rows.X, labels, sample_size=5_000),
-        "accuracy": metrics.clustering_accuracy(rows.classes, labels),
         "distance": distance / (len(centers) * diagonal),
         "clusters": len(centers),
     }
@@ -167,6 +169,7 @@ def summarise(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def render(measured: dict[str, Any]) -> str:
     cells = {(row["data"], row["method"], row["variant"]): row for row in measured["rows"]}
     names = list(measured["shapes"])
+    labelled = [name for name in names if DATA_SETS[name].has_classes]
     lines = [
         "## Centre methods: Tables 2 and 3 of the DPM paper",
         "",
@@ -178,9 +181,9 @@ def render(measured: dict[str, Any]) -> str:
         "The paper's columns are its printed inertia over its printed non-private inertia; its embeddings are not public, "
         "ours stand in for them. Authors' code: two or three runs of the programs themselves, on one machine.",
         "",
-        *markdown(HEAD, [headline(name, cells, measured["paper"]) for name in names]),
+        *markdown(HEAD, [headline(name, cells, measured["paper"]) for name in labelled]),
         "",
-        *pure_section(names, cells),
+        *pure_section(labelled, cells),
         "### All scores",
         "",
         "Silhouette on a sample of 5,000 rows; accuracy by the majority class of each cluster (Definition 12); distance: "
@@ -192,9 +195,9 @@ def render(measured: dict[str, Any]) -> str:
     for name in names:
         n, d = measured["shapes"][name]
         low, high = DATA_SETS[name].bounds
-        k = DATA_SETS[name].n_clusters
+        k = f"{DATA_SETS[name].n_clusters} {'classes' if DATA_SETS[name].has_classes else 'clusters, no classes'}"
         lines += [
-            f"#### {DATA_SETS[name].title}: {n:,} rows x {d}, {k} classes, bounds {low:g} to {high:g}",
+            f"#### {DATA_SETS[name].title}: {n:,} rows x {d}, {k}, bounds {low:g} to {high:g}",
             "",
         ]
         lines += [*markdown(SCORES_HEAD, score_lines(name, cells, measured["paper"])), ""]
@@ -272,12 +275,15 @@ def score_lines(name: str, cells: Cells, paper: dict[str, Any] | None) -> list[l
     if paper is None:
         return lines
     for i, (column, ratio) in enumerate(inertia_ratios(paper, name).items()):
-        printed = [f"{mean:.2f} ± {std:.2f}" for mean, std in (paper[name][s][i] for s in PAPER_SCORES)]
+        printed = [
+            "{:.2f} ± {:.2f}".format(*paper[name][score][i]) if score in paper[name] else ""
+            for score in PAPER_SCORES
+        ]
         lines.append([f"paper: {PAPER_NAMES[column]}", short(ratio), *printed, *[""] * 7])
     return lines
 
 
 def score_cells(row: dict[str, Any]) -> list[str]:
-    shares = [f"{mean:.3f} ± {std:.3f}" for mean, std in (row[score] for score in SCORES[1:4])]
+    shares = ["{:.3f} ± {:.3f}".format(*row[score]) if score in row else "" for score in SCORES[1:4]]
     mean, std = row["clusters"]
     return [spread(row["ratio"]), *shares, f"{mean:.0f}" if std == 0 else f"{mean:.1f} ± {std:.1f}"]

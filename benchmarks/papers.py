@@ -1,19 +1,20 @@
-"""Figures that papers print, in ``papers/tables.json`` beside the data folder that SFUMATO_DATA names."""
+"""Figures that papers print, in `papers.json`: facts, each table under the paper that it is from."""
 
 import json
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from sfumato.datasets import data_home
+
+@cache
+def tables() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "papers.json").read_text())
+    return found
 
 
-def published(paper: str) -> dict[str, Any] | None:
-    """Tables of a paper in numbers, None without the file."""
-    home = data_home()
-    path = home.parent / "papers" / "tables.json" if home else None
-    if path is None or not path.exists():
-        return None
-    tables: dict[str, Any] = json.loads(path.read_text())[paper]
-    return tables
+def published(paper: str) -> dict[str, Any]:
+    """Tables of a paper in numbers."""
+    return tables()[paper]
 
 
 def inertia_ratios(tables: dict[str, Any], data: str) -> dict[str, float]:

@@ -23,7 +23,7 @@ from sfumato.domain import Domain
 from sfumato.engine.people import cap_rows
 
 SEEDS, QUICK_SEEDS = 10, 2
-CAPS, QUICK_CAPS = (1, 10, 50, 100, 200, 500, 1000, 2000), (50, 500)
+CAPS, QUICK_CAPS = (1, 10, 50, 100, 200, 500, 1000, 2000), (200,)
 BUDGETS: dict[str, dict[str, float]] = {
     "epsilon 1": {"epsilon": 1.0},
     "epsilon 2": {"epsilon": 2.0},

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KS = (5, 10, 20, 40, 80)
-SEEDS, QUICK_SEEDS, GAN_SEEDS = 30, 3, 5
+SEEDS, QUICK_SEEDS, GAN_SEEDS = 30, 1, 5
 BUDGETS: dict[str, dict[str, float]] = {"epsilon 3": {"epsilon": 3.0}, "rho 3": {"rho": 3.0}}
 GAN_DELTA = 1e-5
 GAN_MUS = {"epsilon 3": mu_of_epsilon(3.0, GAN_DELTA), "rho 3": mu_of_rho(3.0)}

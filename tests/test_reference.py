@@ -13,7 +13,7 @@ from sfumato import cluster
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = "\n".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.md")))
 BLOCK = re.compile(r"\.\. auto(\w+):: ([\w.]+)((?:\n {3,}\S.*)*)")
-MODULES = ["budget", "cluster", "datasets", "metrics", "morse", "plot", "planner", "report"]
+MODULES = ["audit", "budget", "cluster", "datasets", "metrics", "morse", "plot", "planner", "report"]
 
 
 def documented():

@@ -128,4 +128,4 @@ def test_noise_in_empty_cells_does_not_pull_centres_to_the_middle(d, per_side):
     noisy = GridSynopsis(grid, counts, np.sqrt(8.0), laplace=True, noisy_rows=40_000.0, rows_std=0.0)
     assert affordable_sweeps(grid, 2) == 0
     centers, _ = noisy.cluster(2)
-    assert abs(np.sort(centers, axis=0) - np.sort(true, axis=0)).max() < 0.01
+    assert abs(np.sort(centers, axis=0) - np.sort(true, axis=0)).max() < 0.02

@@ -8,9 +8,9 @@ every ask then costs what the only ask of a fit does, which a test checks.
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import stats
 
 from sfumato import DensityTree
+from sfumato.audit import compare
 from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.columns import read_bounds
 from sfumato.curator import open_curator
@@ -23,7 +23,6 @@ N_CELLS = 20
 BOUNDS = {"x": (0.0, float(N_CELLS))}
 GRID = Grid((0.0,), (float(N_CELLS),), (N_CELLS,))
 EMPTY_CELL = 19
-CONFIDENCE = 0.99
 
 
 def others():
@@ -46,8 +45,9 @@ def table(people, x):
 
 
 def neighbours(newcomer):
+    """The table with the newcomer, and the one without."""
     people, x = others()
-    return table(people, x), table([*people, *["newcomer"] * len(newcomer)], [*x, *newcomer])
+    return table([*people, *["newcomer"] * len(newcomer)], [*x, *newcomer]), table(people, x)
 
 
 def raw_counts(rows, unit):
@@ -66,59 +66,38 @@ def asks(rows, unit, noise_for, seed, n_asks=N_ASKS):
     return np.array(noisy), float(curator.records[0].scale)
 
 
-def lower_bound(one, other):
-    """Epsilon is at least this, with the confidence of Clopper and Pearson, for an event chosen beforehand.
-
-    The event is that the score is at or above a threshold; the first halves choose the threshold.
-    """
-    half = len(one) // 2
-    thresholds = np.unique(one[:half])
-    guesses = [_bound((one[:half] >= t).sum(), (other[:half] >= t).sum(), half) for t in thresholds]
-    threshold = thresholds[int(np.argmax(guesses))]
-    return _bound((one[half:] >= threshold).sum(), (other[half:] >= threshold).sum(), len(one) - half)
-
-
-def _bound(n_one, n_other, n):
-    """Log ratio of the ends of two one-sided intervals, which hold together with CONFIDENCE."""
-    miss = (1 - CONFIDENCE) / 2
-    low = stats.beta.ppf(miss, n_one, n - n_one + 1) if n_one else 0.0
-    high = stats.beta.ppf(1 - miss, n_other + 1, n - n_other) if n_other < n else 1.0
-    return float(np.log(max(low, 1e-300) / high))
-
-
-def audit(newcomer, unit, noise_for):
-    """Largest lower bound on epsilon in the two directions, by the likelihood ratio."""
+def lower_bound(newcomer, unit, noise_for):
+    """Lower bound on epsilon, by the likelihood ratio of the noisy counts."""
     tables = neighbours(newcomer)
-    without, with_newcomer = (raw_counts(rows, unit) for rows in tables)
+    raw_with, raw_without = (raw_counts(rows, unit) for rows in tables)
     scores = []
     for i, rows in enumerate(tables):
         seeds = range(i, 2 * N_CURATORS, 2)
-        noisy, scales = zip(*(asks(rows, unit, noise_for, seed) for seed in seeds), strict=True)
-        noisy = np.concatenate(noisy)
-        ratio = np.abs(noisy - without).sum(axis=1) - np.abs(noisy - with_newcomer).sum(axis=1)
-        scores.append(ratio / scales[0])
-    return max(lower_bound(scores[1], scores[0]), lower_bound(-scores[0], -scores[1]))
+        noisy = np.concatenate([asks(rows, unit, noise_for, seed)[0] for seed in seeds])
+        ratio = np.abs(noisy - raw_without).sum(axis=1) - np.abs(noisy - raw_with).sum(axis=1)
+        scores.append(ratio.astype(np.float64)[:, None])
+    return compare(*scores, Budget(EPSILON)).lower
 
 
 @pytest.mark.parametrize(("name", "power"), list(zip(NEWCOMERS, [0.5, 0.5, 0.1], strict=True)))
 def test_a_person_is_protected_as_promised_and_hardly_better(name, power):
-    found = audit(NEWCOMERS[name], Unit("who", MAX_ROWS), noise_for=MAX_ROWS)
+    found = lower_bound(NEWCOMERS[name], Unit("who", MAX_ROWS), noise_for=MAX_ROWS)
     assert power * EPSILON < found <= EPSILON
 
 
 @each_newcomer
 def test_rows_as_units_do_not_protect_a_person(newcomer):
-    assert audit(newcomer, Unit(), noise_for=1) > 2 * EPSILON
+    assert lower_bound(newcomer, Unit(), noise_for=1) > 2 * EPSILON
 
 
 @pytest.mark.parametrize("name", ["all rows in an empty cell", "all rows in a cell of others"])
 def test_noise_for_half_of_the_cap_would_be_seen(name):
-    assert audit(NEWCOMERS[name], Unit("who", 2 * MAX_ROWS), noise_for=MAX_ROWS) > 1.4 * EPSILON
+    assert lower_bound(NEWCOMERS[name], Unit("who", 2 * MAX_ROWS), noise_for=MAX_ROWS) > 1.4 * EPSILON
 
 
 @each_newcomer
 def test_one_of_many_asks_is_the_only_ask_of_an_estimator(newcomer):
-    rows = neighbours(newcomer)[1]
+    rows = neighbours(newcomer)[0]
     unit = {"unit": "who", "max_rows_per_unit": MAX_ROWS}
     model = DensityTree(1.0, epsilon=EPSILON, bounds=BOUNDS, random_state=7, **unit).fit(rows)
     noisy, scale = asks(rows, Unit("who", MAX_ROWS), MAX_ROWS, seed=7, n_asks=1)

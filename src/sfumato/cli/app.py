@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli import ledger
+from sfumato.cli.audit import audit
 from sfumato.cli.demo import demo
 from sfumato.cli.failures import debugging, guarded
 from sfumato.cli.fit import fit
@@ -24,6 +25,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
     report: "sfumato report release.json --out report.html",
     plan: "sfumato plan --method dpm --epsilon 1 --columns-number 2",
+    audit: "sfumato audit --method dpm --epsilon 1 --runs 2000 --pair all",
     demo: "sfumato demo --out demo",
     ledger.create: "sfumato ledger create budget.db trips --epsilon 2",
     ledger.show: "sfumato ledger show budget.db",

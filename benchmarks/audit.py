@@ -1,0 +1,160 @@
+"""Attacks on every estimator with every kind of budget, on simple counts, and on k-means of diffprivlib."""
+
+import inspect
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.centre_data import in_processes, markdown
+from benchmarks.diffprivlib_peer import peer_centers, prepare
+from sfumato import SourceTargetClustering, cluster
+from sfumato.audit import PAIRS, AuditResult, Pair, audit, audit_estimator, lower_bound
+from sfumato.budget import Budget, Plan, Step, calibrate
+from sfumato.cli.methods import BUILT_IN
+from sfumato.curator import open_curator
+from sfumato.domain import Domain
+from sfumato.models import CentreModel
+from sfumato.release import Release
+
+BUDGETS: dict[str, dict[str, float]] = {
+    "pure": {"epsilon": 2.0},
+    "approximate": {"epsilon": 2.0, "delta": 1e-5},
+    "zCDP": {"rho": 0.5},
+}
+OWN = {"n_clusters": 2, "n_components": 2, "max_cells": 64, "radius": 0.5}
+ROWS, PEOPLE = "emptied cluster", "person"  # neighbours; people with pure budgets only, to save time
+TARGETS = np.array([[x, y] for x in (-0.75, 0.0, 0.75) for y in (-0.75, 0.0, 0.75)])
+SECONDS = 5.0  # of the processor, for an estimator, a budget and a pair
+MOST_RUNS, PEER_RUNS, QUICK_RUNS = 10_000, 2_500, 500
+FEWEST_RUNS, TIMED_RUNS = 100, 40
+PEER_BUDGET = 1.0
+CONFIDENCE = 0.99
+SOURCE_TARGET = "SourceTargetClustering"
+COUNT, HALF_NOISE, PEER = "noisy count", "count with half of the noise", "KMeans of diffprivlib 0.6.6"
+
+
+def noisy_count(budget: Budget, noise: Fraction, table: np.ndarray, seed: int) -> int:
+    """Ask a real curator for the number of rows, with so many times the noise that the budget calls for."""
+    amounts = {
+        name: Fraction(value) / noise ** (2 if name == "rho" else 1)
+        for name, value in budget.to_dict().items()
+        if name != "delta"
+    }
+    domain = Domain.from_bounds((-1.0, 1.0), 2)
+    plan = calibrate(Plan(Step("rows", 1)), Budget(**amounts, delta=budget.delta))
+    return int(open_curator(table, domain, plan, seed).count("rows").values[0])
+
+
+def peer(table: np.ndarray, seed: int) -> CentreModel:
+    centers = peer_centers(table, 2, epsilon=PEER_BUDGET, bounds=(-1.0, 1.0), seed=seed)
+    return CentreModel(centers, np.zeros(len(centers)))
+
+
+def source_target(parameters: dict[str, Any], source: Any, seed: int) -> Release:
+    model = SourceTargetClustering(2, coreset=0.2, **parameters, random_state=seed)
+    named = isinstance(parameters["bounds"], dict)
+    target = {name: TARGETS[:, j] for j, name in enumerate(parameters["bounds"])} if named else TARGETS
+    if named:
+        import pyarrow as pa
+
+        target = pa.table(target)
+    return model.fit(target, source).release_
+
+
+def estimator(name: str, budget: dict[str, float]) -> Any:
+    cls = getattr(cluster, name)
+    known = inspect.signature(cls).parameters
+    return cls(**{key: value for key, value in OWN.items() if key in known}, **budget)
+
+
+def audit_of(name: str, kind: str, pair: Pair, n_runs: int, random_state: int = 0) -> AuditResult:
+    options: dict[str, Any] = {"n_runs": n_runs, "random_state": random_state, "confidence": CONFIDENCE}
+    budget = Budget(**BUDGETS[kind])
+    if name == PEER:
+        return audit(peer, pair, Budget(PEER_BUDGET), **options)
+    if name in (COUNT, HALF_NOISE):
+        noise = Fraction(1 if name == COUNT else 1 / 2)
+        return audit(partial(noisy_count, budget, noise), pair, budget, **options)
+    if name == SOURCE_TARGET:
+        return audit(partial(source_target, {**pair.parameters, **BUDGETS[kind]}), pair, budget, **options)
+    return next(audit_estimator(estimator(name, BUDGETS[kind]), [pair], **options))
+
+
+def affordable(call: Callable[[int], Any]) -> int:
+    """Runs on each table that fit into SECONDS of the processor, by the time of a few."""
+    call(TIMED_RUNS)  # caches
+    start = time.process_time()
+    call(TIMED_RUNS)
+    seconds = (time.process_time() - start) / TIMED_RUNS  # of two runs, one on each table
+    return int(np.clip(round(SECONDS / seconds, -2), FEWEST_RUNS, MOST_RUNS))
+
+
+def audited(name: str, kind: str, pair: str, quick: bool) -> dict[str, Any]:
+    start, cpu = time.perf_counter(), time.process_time()
+    n_runs = QUICK_RUNS
+    if not quick:
+        fixed = {PEER: PEER_RUNS, COUNT: MOST_RUNS, HALF_NOISE: MOST_RUNS}
+        n_runs = fixed.get(name) or affordable(lambda n: audit_of(name, kind, PAIRS[pair], n))
+    found = audit_of(name, kind, PAIRS[pair], n_runs, random_state=1)
+    print(f"{time.perf_counter() - start:.0f} s {name}, {kind}, {n_runs} runs: {found}", flush=True)
+    timed = {"runs": n_runs, "seconds": time.process_time() - cpu}
+    return {"name": name, "kind": kind, **found.to_dict(), **timed}
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    prepare()
+    jobs = [(name, kind, "outlier", quick) for name in (COUNT, HALF_NOISE) for kind in BUDGETS]
+    jobs.append((PEER, "pure", ROWS, quick))
+    names = [*BUILT_IN.values(), SOURCE_TARGET]
+    jobs += [(name, kind, ROWS, quick) for name in names for kind in BUDGETS]
+    jobs += [(name, "pure", PEOPLE, quick) for name in names]
+    start = time.perf_counter()
+    rows = list(in_processes(audited, jobs))
+    return {"confidence": CONFIDENCE, "seconds": time.perf_counter() - start, "rows": rows}
+
+
+def render(measured: dict[str, Any]) -> str:
+    rows = measured["rows"]
+    lines = [
+        [
+            row["name"],
+            row["pair"],
+            promise_of(row),
+            f"{row['lower']:.2f}",
+            f"{visible(row):.2f}",
+            f"{row['runs']:,}",
+            "**broken**" if row["broken"] else "not contradicted",
+        ]
+        for row in rows
+    ]
+    return "\n".join(
+        [
+            "## Audits",
+            "",
+            "Lower bounds on what is lost about one unit, from runs on two neighbouring tables (`sfumato.audit`, docs/audit.md): "
+            f"epsilon or rho is at least this, each with confidence {measured['confidence']:.0%}. Half of the runs choose an "
+            "event in the released values, the other half count it. A bound below the promise proves nothing; one above it breaks the promise. "
+            "*Could show*: the bound if the event always happened on the one table and never on the other, so that a promise beyond "
+            "it cannot be broken with so few runs. "
+            "Runs are on each of the two tables: as many as a fixed time of the processor allows, "
+            f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes in all, so slow estimators are attacked with fewer.",
+            "",
+            *markdown(
+                ["algorithm", "neighbours", "promise", "at least", "could show", "runs", "the promise"], lines
+            ),
+            "",
+        ]
+    )
+
+
+def visible(row: dict[str, Any]) -> float:
+    n = row["n_runs"]
+    return lower_bound(Budget.from_dict(row["budget"]), n, 0, n, row["confidence"])
+
+
+def promise_of(row: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {float(Fraction(value)):g}" for name, value in row["budget"].items())

@@ -1,0 +1,88 @@
+"""The page of benchmarks is what the kept results render, and figures of papers are what the papers print."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks import __main__ as benchmarks
+from benchmarks import kept, paper_tables, papers, pictures
+from benchmarks.paper_tables import Value, row, verdict
+
+from sfumato.datasets import data_home
+
+ROOT = Path(benchmarks.__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", benchmarks.TABLES)
+def test_every_table_has_a_module_that_measures_and_renders(name: str) -> None:
+    module = importlib.import_module(f"benchmarks.{name}")
+    assert callable(module.measure)
+    assert callable(module.render)
+
+
+def test_page_is_what_the_kept_results_render(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: None)
+    assert benchmarks.rendered() == (ROOT / benchmarks.PAGE).read_text(), (
+        "BENCHMARKS.md must be rendered from the kept results, run `python -m benchmarks --render`"
+    )
+
+
+def test_papers_are_compared_with_what_is_kept_now() -> None:
+    found = kept.kept("paper_tables")
+    assert found is not None
+    assert found["measured"] == paper_tables.measure(quick=False), (
+        "another table was measured since, run `python -m benchmarks paper_tables`"
+    )
+
+
+def test_figures_of_papers_are_those_at_hand() -> None:
+    home = data_home()
+    path = home.parent / "papers" / "tables.json" if home else None
+    if path is None or not path.exists():
+        pytest.skip("needs the papers' tables beside the folder that SFUMATO_DATA names")
+    for paper, tables in json.loads(path.read_text()).items():
+        assert papers.published(paper) | {"source": ""} == tables | {"source": ""}
+
+
+def test_quick_results_stay_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kept, "RESULTS", tmp_path)
+    benchmarks.run(["paper_tables"], quick=True)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")] == [
+        "quick/paper_tables.json"
+    ]
+    assert kept.kept("paper_tables") is None
+    assert "paper_tables (1 of 1)" in capsys.readouterr().out
+    assert "## The papers, cell by cell" in benchmarks.rendered(quick=True)
+
+
+def test_quick_pictures_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "RESULTS", tmp_path)
+    monkeypatch.setattr(pictures, "PICTURES", pictures.PICTURES)
+    (tmp_path / "quick").mkdir()
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--quick", "--render"])
+    benchmarks.main()
+    assert tmp_path in pictures.PICTURES.parents
+    assert (tmp_path / "quick" / benchmarks.PAGE).exists()
+
+
+@pytest.mark.parametrize(
+    ("ours", "is_higher_better", "expected"),
+    [(0.8, False, "better"), (1.2, False, "worse"), (1.2, True, "better"), (1.05, True, "equal")],
+)
+def test_verdict(ours: float, is_higher_better: bool, expected: str) -> None:
+    theirs = Value(1.0, error=0.03, rounding=0.01)
+    assert verdict(theirs, Value(ours, error=0.04), is_higher_better=is_higher_better) == expected
+
+
+def test_row_without_ours_says_why() -> None:
+    found = row("data", "setting", {"theirs": Value(1.0)}, {}, missing=paper_tables.NO_DATA)
+    assert found["verdicts"] == {"theirs": paper_tables.NO_DATA}
+
+
+def test_row_takes_the_best_of_ours() -> None:
+    ours = {"one": Value(0.9), "other": Value(0.5)}
+    found = row("data", "setting", {"theirs": Value(0.7)}, ours)
+    assert (found["which"], found["verdicts"]) == ("other", {"theirs": "better"})
