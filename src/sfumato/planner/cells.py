@@ -14,6 +14,7 @@ from sfumato.density.histogram import NoisyHistogram
 from sfumato.domain import FloatArray, Grid
 from sfumato.planner.rehearsal import Rehearsal
 from sfumato.posterior import MISFIT, affordable_sweeps
+from sfumato.synopsis import CLEAR, NEARLY_ALL
 
 _NOTHING = 1e-12
 _REACH = 4.0  # of a cluster, in spreads
@@ -32,6 +33,8 @@ class _Cluster:
     ----------
     rows : float array
         Expected rows.
+    around : float array
+        Their mean over a cell and its neighbours.
     places : float array
         Mean place of these rows along each column, from the centre.
     slopes : float array
@@ -39,6 +42,7 @@ class _Cluster:
     """
 
     rows: FloatArray
+    around: FloatArray
     places: FloatArray
     slopes: FloatArray
 
@@ -48,10 +52,13 @@ class _Cluster:
         columns = [_along(float(h) / spread, m) for h, m in zip(grid.widths, grid.shape, strict=True)]
         masses, slopes = ([column[i] for column in columns] for i in range(2))
         rows = size * _outer(masses)
+        around = size * _outer([np.convolve(mass, np.full(3, 1 / 3), "same") for mass in masses])
         of_centre = [_outer([*masses[:j], slopes[j], *masses[j + 1 :]]) for j in range(len(columns))]
         gradients = size / spread * np.array(of_centre)
         seen = rows > _NOTHING * size  # elsewhere differences of probabilities are rounding
-        return cls(rows, np.where(seen, spread**2 * gradients / np.where(seen, rows, 1.0), 0.0), gradients)
+        return cls(
+            rows, around, np.where(seen, spread**2 * gradients / np.where(seen, rows, 1.0), 0.0), gradients
+        )
 
 
 def _along(width: float, n_cells: int) -> tuple[FloatArray, FloatArray]:
@@ -81,8 +88,10 @@ def errors(rehearsal: Rehearsal, histogram: NoisyHistogram) -> tuple[float, floa
     if is_settled(rehearsal, histogram.grid):
         center_error, size_error = _denoised(cluster, _variance(histogram), rehearsal)
         return center_error, math.hypot(size_error, _rows_error(rehearsal, histogram) / rehearsal.k)
-    n_cells = histogram.grid.n_cells / rehearsal.k
-    return _projected(cluster, histogram, rehearsal), math.sqrt(_variance(histogram) * n_cells)
+    size_error = math.sqrt(_variance(histogram) * histogram.grid.n_cells / rehearsal.k)
+    if isinstance(rehearsal.method, GridKMeans):
+        return _unbiased(cluster, histogram, rehearsal), size_error
+    return _projected(cluster, histogram, rehearsal), size_error
 
 
 def _rows_error(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
@@ -127,6 +136,27 @@ def _denoised(cluster: _Cluster, variance: float, rehearsal: Rehearsal) -> tuple
     return _CHAINS * math.sqrt(float(np.mean(seen)) + max(within, 0.0)), math.sqrt(of_size)
 
 
+def _unbiased(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal) -> float:
+    """Error of a mean of noisy counts: over the cells that stand out, or over a cluster's part of the domain.
+
+    As in `GridSynopsis._unbiased`.
+    """
+    grid, size = histogram.grid, rehearsal.size
+    clear = cluster.around > CLEAR * math.sqrt(_variance(histogram)) * 3.0 ** (-rehearsal.d / 2)
+    if float(cluster.rows[clear].sum()) > NEARLY_ALL * size:
+        squares = float((cluster.places[:, clear] ** 2).sum(axis=1).mean())
+    else:
+        squares = grid.n_cells / rehearsal.k * _side(grid, rehearsal) ** 2 / 12
+    unseen = float((grid.widths**2).mean()) / 12 / size  # where rows lie within a cell
+    return math.sqrt(_variance(histogram) * squares / size**2 + unseen)
+
+
+def _side(grid: Grid, rehearsal: Rehearsal) -> float:
+    """Side of a cube that is a cluster's part of the domain."""
+    sides = np.array(grid.high) - np.array(grid.low)
+    return math.pow(float(sides.prod()) / rehearsal.k, 1 / rehearsal.d)
+
+
 def _projected(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal) -> float:
     """Error of a mean of counts that were projected onto what is possible.
 
@@ -148,8 +178,7 @@ def _projected(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsa
     threshold = brentq(surplus, -std, rows.max() + 50 * std)
     variances = _kept(rows - threshold, histogram)[1]
     mean, spread = (float(moment[0]) for moment in _kept(np.array([-threshold]), histogram))
-    sides = np.array(histogram.grid.high) - np.array(histogram.grid.low)
-    side = math.pow(float(sides.prod()) / rehearsal.k, 1 / d)
+    side = _side(histogram.grid, rehearsal)
     pull = mean * n_cells / size * side / math.sqrt(12 * d)
     chance = float((variances * places**2).sum(axis=1).mean()) + spread * n_cells * side**2 / 12
     unseen = float((histogram.grid.widths**2).mean()) / 12 / size  # where rows lie within a cell

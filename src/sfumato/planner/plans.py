@@ -214,7 +214,7 @@ def _grid_facts(rehearsal: Rehearsal, histogram: NoisyHistogram) -> dict[str, An
     }
     if not cells.is_settled(rehearsal, histogram.grid):
         facts["notes"] = (
-            "noise in empty cells pulls centres to the middle: errors are rough, see docs/budget.md",
+            "the grid is too large for the model: errors of centres are rough, see docs/budget.md",
         )
     if isinstance(rehearsal.method, DPMoG):
         facts["memory"] *= 2 * (1 + rehearsal.d + rehearsal.d**2) // 5
