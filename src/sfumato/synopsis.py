@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -122,10 +122,7 @@ class GridSynopsis:
         the middle of the domain. The noisy counts do not; their means are shrunk towards the centres as they
         are, by what the noise makes likely (James and Stein 1961).
         """
-        points, counts = self.grid.centers(), self.noisy_counts.astype(np.float64)
-        clear = self._clear_cells()
-        if float(counts[clear].sum()) > NEARLY_ALL * self.rows_estimate():
-            points, counts = points[clear], counts[clear]
+        points, counts = self._cells_with_rows()
         k, low, high = len(centers), np.array(self.grid.low), np.array(self.grid.high)
         for _ in range(N_MOVES):
             nearest = pairwise_distances_argmin(points, centers)
@@ -139,11 +136,17 @@ class GridSynopsis:
             centers = (centers + kept[:, None] * moves).clip(low, high)
         return centers
 
-    def _clear_cells(self) -> NDArray[np.bool_]:
-        """Cells that stand out of the noise with their neighbours."""
-        shape = self.grid.shape
-        around = uniform_filter(self.noisy_counts.reshape(shape).astype(np.float64), 3, mode="constant")
-        return np.asarray(around.ravel() > CLEAR * self.noise_std * 3.0 ** (-len(shape) / 2))
+    def _cells_with_rows(self) -> tuple[FloatArray, FloatArray]:
+        """Centres and noisy counts of the cells that stand out of the noise with their neighbours.
+
+        Of all cells, if those hold less than nearly all rows: others may be anywhere.
+        """
+        points, counts = self.grid.centers(), self.noisy_counts.astype(np.float64)
+        around = uniform_filter(counts.reshape(self.grid.shape), 3, mode="constant").ravel()
+        clear = around > CLEAR * self.noise_std * 3.0 ** (-len(self.grid.shape) / 2)
+        if float(counts[clear].sum()) > NEARLY_ALL * self.rows_estimate():
+            return points[clear], counts[clear]
+        return points, counts
 
     def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
         """Sum of the noisy counts nearest to each centre: right on average, unlike projected counts."""
