@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def releases():
-    city = datasets.city(20_000, random_state=0)[0]
+    city = datasets.city(8_000, random_state=0)[0]
     wide = datasets.separated_gaussians(20_000, 5, 12, random_state=0)[0]
     around = {"bounds": datasets.CITY_BOUNDS, "random_state": 0}
     fitted = {
