@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray
 from sfumato.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means, project_to_simplex
+from sfumato.shrinkage import shrunk_means
 
 COARSE_CELLS = 2_000
 CLEAR = 4.0  # standard deviations of the noise in a mean of neighbours, which it seldom reaches
@@ -129,11 +130,11 @@ class GridSynopsis:
             apart = points - centers[nearest]
             cells = np.maximum(np.bincount(nearest, minlength=k), 1)
             sizes = np.maximum(np.bincount(nearest, counts, k), 2 * self.noise_std * np.sqrt(cells) + 1)
-            sums = np.stack([np.bincount(nearest, counts * column, k) for column in apart.T], axis=1)
-            moves = sums / sizes[:, None]
-            noise = self.noise_std**2 * np.bincount(nearest, (apart**2).sum(axis=1), k) / sizes**2
-            kept = 1 - noise / np.maximum((moves**2).sum(axis=1), np.maximum(noise, 1e-300))
-            centers = (centers + kept[:, None] * moves).clip(low, high)
+            columns = [np.bincount(nearest, counts * column, k) for column in apart.T]
+            sums = np.stack(columns, axis=1, dtype=np.float64)
+            squares = np.bincount(nearest, (apart**2).mean(axis=1), k)
+            moves = shrunk_means(sums, sizes, self.noise_std * np.sqrt(squares))
+            centers = (centers + moves).clip(low, high)
         return centers
 
     def _cells_with_rows(self) -> tuple[FloatArray, FloatArray]:

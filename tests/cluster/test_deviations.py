@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato import DPM, CoresetKMeans, DPMoG, GridKMeans, LloydKMeans
-from sfumato.cluster.shrinkage import mean_stds
 from sfumato.datasets import separated_gaussians
+from sfumato.shrinkage import mean_stds
 
 N_SEEDS = 8
 

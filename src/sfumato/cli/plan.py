@@ -22,35 +22,35 @@ _FORECAST = "Forecast"
 Rows = Annotated[
     float | None,
     typer.Option(
-        help="About how many rows: adds a forecast, and recommends a method if none is given. --rows 50000",
+        help="About how many rows, e.g. --rows 50000: adds a forecast; recommends a method if none is given.",
         rich_help_panel=_FORECAST,
     ),
 ]
 Spread = Annotated[
     float | None,
     typer.Option(
-        help="Standard deviation of a cluster along a column, in the units of the bounds. --spread 0.5",
+        help="Standard deviation of a cluster along a column, in the units of the bounds, e.g. --spread 0.5.",
         rich_help_panel=_FORECAST,
     ),
 ]
 CenterError = Annotated[
     float | None,
     typer.Option(
-        help="Find the least budget for this error of a centre, per coordinate. --center-error 0.01",
+        help="Find the least budget for this error of a centre, per coordinate, e.g. --center-error 0.01.",
         rich_help_panel=_FORECAST,
     ),
 ]
 SizeError = Annotated[
     float | None,
     typer.Option(
-        help="Find the least budget for this error of a size, in rows. --size-error 100",
+        help="Find the least budget for this error of a size, in rows, e.g. --size-error 100.",
         rich_help_panel=_FORECAST,
     ),
 ]
 SmallestCluster = Annotated[
     float | None,
     typer.Option(
-        help="Find the least budget at which clusters of so many rows show. --smallest-cluster 500",
+        help="Find the least budget at which clusters of so many rows show, e.g. --smallest-cluster 500.",
         rich_help_panel=_FORECAST,
     ),
 ]
@@ -58,14 +58,13 @@ InRho = Annotated[
     bool,
     typer.Option(
         "--in-rho",
-        help="Find a rho instead of an epsilon. --size-error 100 --in-rho",
+        help="Find a rho instead of an epsilon, e.g. --size-error 100 --in-rho.",
         rich_help_panel=_FORECAST,
     ),
 ]
 ColumnsNumber = Annotated[
-    int, typer.Option("--columns-number", min=1, help="Number of columns. --columns-number 2")
+    int, typer.Option("--columns-number", min=1, help="Number of columns, e.g. --columns-number 2.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. --rows 50000 --json")]
 
 
 def plan(
@@ -85,7 +84,7 @@ def plan(
     size_error: SizeError = None,
     smallest_cluster: SmallestCluster = None,
     in_rho: InRho = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show what a fit will ask, spend and give, or which method or budget to take. Reads no data."""
     from sfumato.errors import ParameterError

@@ -15,11 +15,11 @@ import numpy as np
 
 from sfumato.budget import Step
 from sfumato.cluster.distances import Reach, distance_edges
-from sfumato.cluster.shrinkage import shrunk_means
 from sfumato.curator import Curator, NoisySums, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.partition import Tree, Voronoi
 from sfumato.projection import orthonormal
+from sfumato.shrinkage import shrunk_means
 
 MAX_CLUSTERS = 1000
 DIRECTIONS_SEED = 2017  # public: the directions are the same in every run

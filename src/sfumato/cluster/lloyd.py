@@ -14,12 +14,12 @@ from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.checks import check_flag, check_whole
 from sfumato.cluster.mixtures import given_covariances, with_covariances
 from sfumato.cluster.refine import refine, refinement_steps
-from sfumato.cluster.shrinkage import mean_stds
 from sfumato.columns import Missing
 from sfumato.curator import Curator, NoisySums, sums_sensitivity
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray
 from sfumato.models import CentreModel, MixtureModel
 from sfumato.partition import Voronoi
+from sfumato.shrinkage import mean_stds
 
 REFINE_SHARE = Fraction(1, 2)
 FEWEST_ROUNDS, MOST_ROUNDS = 2, 7  # the range in which Su et al. find the best number

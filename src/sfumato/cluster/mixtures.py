@@ -14,11 +14,11 @@ import numpy as np
 from sfumato.budget import Plan, Step
 from sfumato.cluster.covariances import centred, definite, shrunk_to_spheres, sized_mixture
 from sfumato.cluster.distances import Reach, distance_edges
-from sfumato.cluster.shrinkage import mean_stds, shrunk_means
 from sfumato.curator import Curator, MomentShape, NoisyMoments, moments_sensitivity
 from sfumato.domain import Domain, FloatArray
 from sfumato.models import CentreModel, MixtureModel
 from sfumato.partition import GaussianCells, Partition, Voronoi
+from sfumato.shrinkage import mean_stds, shrunk_means
 
 COVARIANCE_SHARE = Fraction(1, 4)  # of the budget, for the covariances of centres
 SPREAD_SHARE = Fraction(1, 20)  # of the moments, for the radius of the first round

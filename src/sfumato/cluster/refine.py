@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from sfumato.budget import Step
 from sfumato.cluster.distances import Reach, distance_edges
 from sfumato.cluster.merging import Cells, merged_into
-from sfumato.cluster.shrinkage import mean_stds, shrunk_means
 from sfumato.curator import Curator, NoisySums, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.models import CentreModel
 from sfumato.partition import Partition, Voronoi
+from sfumato.shrinkage import mean_stds, shrunk_means
 
 N_ROUNDS = 4  # three for the cells, one for the merged centres
 MEASURED = (1, 3)  # rounds before which distances are measured; later ones follow from these

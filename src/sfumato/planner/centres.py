@@ -1,7 +1,7 @@
 """Errors of centres and sizes that end in noisy means of displacements: the refinement and the mixtures.
 
 A centre that is `offset` from the mean of its rows moves by the noisy mean of the clipped displacements of
-these rows, shrunk (`cluster.shrinkage`). For normal clusters the error that is left is known: clipping at a
+these rows, shrunk (`sfumato.shrinkage`). For normal clusters the error that is left is known: clipping at a
 radius passes on only a part of the offset, the noise is that of the plan, and the rows that are clipped are
 a matter of chance. docs/budget.md has the derivation, BENCHMARKS.md what was measured.
 """
@@ -16,9 +16,9 @@ from scipy.stats import chi
 
 from sfumato.cluster import DPM, candidates, coreset, dpm, lloyd, mixtures, refine
 from sfumato.cluster.distances import Reach, distance_edges
-from sfumato.cluster.shrinkage import shrunk_means
 from sfumato.domain import FloatArray
 from sfumato.planner.rehearsal import Rehearsal
+from sfumato.shrinkage import shrunk_means
 
 LAST = f"displacements {refine.N_ROUNDS}"
 _MOST_SPLIT, _HARD_TO_FIND = (

@@ -26,7 +26,7 @@ from sfumato.release import Release
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_BARS = 30
+MOST_BARS = 30
 
 
 def sizes(source: Source, ax: Axes | None = None) -> Axes:
@@ -90,13 +90,13 @@ def _sizes(release: Release) -> _Sizes:
 
 
 def _bars(found: _Sizes, ax: Axes) -> None:
-    sizes, at = found.sizes[:_MOST_BARS], range(len(found.sizes[:_MOST_BARS]))
+    sizes, at = found.sizes[:MOST_BARS], range(len(found.sizes[:MOST_BARS]))
     ax.barh(at, sizes, color=BLUE, alpha=0.75, height=0.6)
     if found.ends is not None:
         ink = ax.xaxis.label.get_color()
-        ax.hlines(at, *found.ends[:, :_MOST_BARS], color=ink, linewidth=1.4, zorder=3)
+        ax.hlines(at, *found.ends[:, :MOST_BARS], color=ink, linewidth=1.4, zorder=3)
     size = 10 * max(crowding(len(sizes)), 0.6)
-    ax.set_yticks(at, found.labels[:_MOST_BARS], fontsize=size)
+    ax.set_yticks(at, found.labels[:MOST_BARS], fontsize=size)
     ax.set_ylim(max(len(sizes), 4) - 0.4, -0.6)  # from the top down; few bars stay slim
     ax.set_xlim(left=0)
     ax.set_ylabel(found.one)
@@ -109,7 +109,7 @@ def _bars(found: _Sizes, ax: Axes) -> None:
 
 def _described(found: _Sizes) -> str:
     text = "estimated rows" if found.ends is None else "estimated rows, with 95% intervals"
-    rest = found.sizes[_MOST_BARS:]
+    rest = found.sizes[MOST_BARS:]
     if not len(rest):
         return text
     return f"{text}\n{counted(len(rest), f'smaller {found.one}')} of about {rest.sum():,.0f} rows in all"

@@ -10,12 +10,13 @@ import numpy as np
 from sfumato import plot
 from sfumato.domain import FloatArray
 from sfumato.models import CentreModel
+from sfumato.plot.bars import MOST_BARS
+from sfumato.plot.style import WITHIN
 from sfumato.release import Release
 from sfumato.report.markup import figure, paragraph, table
 from sfumato.synopsis import GridSynopsis
 
 _SHAPES = {1: "a histogram of one column", 2: "a map of two columns"}
-_WITHIN_95 = 1.96  # standard deviations
 _MOST_COLUMNS = 5  # of a table side by side
 
 _ERRORS = {
@@ -48,7 +49,7 @@ def size_picture(release: Release, what: str, n_bars: int, salt: str = "sizes") 
         f"Picture: bars with the estimated rows of the {what}, the largest first.",
         f"Estimated rows of the {what}, the largest first. A line over the end of a bar is a 95% interval.",
         salt=salt,
-        size=(5.2, 1.0 + 0.24 * min(n_bars, 30)),
+        size=(5.2, 1.0 + 0.24 * min(n_bars, MOST_BARS)),
     )
 
 
@@ -138,7 +139,7 @@ def _centre_tables(release: Release, model: CentreModel) -> str:
 
 def _places(release: Release, model: CentreModel) -> list[list[str]]:
     centers, stds = model.cluster_centers, model.center_stds
-    halves = np.zeros_like(centers) if stds is None else _WITHIN_95 * stds
+    halves = np.zeros_like(centers) if stds is None else WITHIN * stds
     bounds = release.domain.low, release.domain.high
     return [
         [with_error(*part) for part in zip(center, half, *bounds, strict=True)]
@@ -155,7 +156,7 @@ def _size_columns(model: CentreModel) -> list[list[str]]:
         return [["size", "noisy count", "noise"], *(a + b for a, b in zip(plain, noisy, strict=True))]
     if model.size_stds is None:
         return [["size"], *plain]
-    halves = _WITHIN_95 * np.append(model.size_stds, np.linalg.norm(model.size_stds))
+    halves = WITHIN * np.append(model.size_stds, np.linalg.norm(model.size_stds))
     return [["size"], *([f"{size:,.0f} ± {half:,.0f}"] for size, half in zip(sizes, halves, strict=True))]
 
 

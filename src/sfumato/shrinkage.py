@@ -21,8 +21,8 @@ def shrunk_means(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> Fl
     """
     means = sums / sizes[:, None]
     noise = sums.shape[1] * (sum_std / sizes) ** 2
-    squares = np.maximum((means**2).sum(axis=1), 1e-300)
-    kept: FloatArray = np.maximum(0.0, 1.0 - noise / squares)
+    squares = np.maximum((means**2).sum(axis=1), np.maximum(noise, 1e-300))
+    kept: FloatArray = 1.0 - noise / squares
     return kept[:, None] * means
 
 
