@@ -67,7 +67,7 @@ class Release:
     privacy: PrivacyStatement
     table: Columns | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    library: str = field(default_factory=lambda: version("sfumato"))
+    library: str = version("sfumato")
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row of a table, from the release alone. Spends nothing; the labels are not private.

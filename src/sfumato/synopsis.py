@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter
+from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -230,7 +231,8 @@ def weighted_kmeans(
     points, weights = points[used], weights[used]
     runs = [KMeans(n_clusters, init=start, n_init=1) for start in starts]
     runs += [KMeans(n_clusters, n_init=n_init, random_state=seed)] if n_init else []
-    with warnings.catch_warnings():  # points may coincide where a box is very flat
+    # Checks of scikit-learn take longer than the fit where points are few. Points may coincide in a flat box.
+    with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [run.fit(points, sample_weight=weights) for run in runs]
     best = min(fits, key=lambda fit: float(fit.inertia_))

@@ -14,6 +14,8 @@ from sfumato.aggregates import Aggregate
 from sfumato.domain import Domain, IntArray
 from sfumato.engine.base import N_THREADS, add_rows
 
+FEW_VALUES = 2**12  # to hand these to another thread takes longer than to fold them
+
 
 @dataclass(frozen=True)
 class MemoryEngine:
@@ -40,6 +42,8 @@ class MemoryEngine:
 
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's state over all rows: raw, before noise."""
+        if self.rows.size <= FEW_VALUES:
+            return self._fold_stretch(aggregate, 0, len(self.rows))
         borders = np.linspace(0, len(self.rows), N_THREADS + 1).astype(np.int64)
         stretches = list(pairwise(borders))
         others = [self._pool.submit(self._fold_stretch, aggregate, *stretch) for stretch in stretches[1:]]

@@ -279,6 +279,7 @@ def _log_laplace_passing(scale: Fraction, threshold: int) -> float:
     return -float(threshold / scale) - math.log1p(math.exp(-1 / scale))
 
 
+@lru_cache(maxsize=1024)
 def _log_gaussian_passing(sigma: Fraction, threshold: int) -> float:
     if sigma > _WIDE:
         return float(log_ndtr(float((Fraction(1, 2) - threshold) / sigma)))
