@@ -70,11 +70,12 @@ class CellMeans:
         """Whether this model explains the released values better than one with fewer clusters.
 
         Schwarz's criterion asks the maximum of the log likelihood to gain log(rows)/2 for each further
-        parameter. The mean over a chain lies 1/2 per parameter below the maximum.
+        parameter, Akaike's to gain 1; the larger of the two counts. The mean over a chain lies 1/2 per
+        parameter below the maximum.
         """
         centers, others = self.centers[0], other.centers[0]
         parameters = (len(centers) - len(others)) * (len(centers[0]) + 1)
-        return self.log_likelihood - other.log_likelihood > parameters * (math.log(rows) - 1) / 2
+        return self.log_likelihood - other.log_likelihood > parameters * (max(math.log(rows), 2.0) - 1) / 2
 
 
 def affordable_sweeps(grid: Grid, n_clusters: int) -> int:
