@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from errno import EINVAL
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -151,22 +153,37 @@ class Release:
     @classmethod
     def _from_dict(cls, content: dict[str, Any], path: str | os.PathLike[str]) -> Release:
         try:
-            domain, model = decode(content["domain"]), decode(content["model"])
-            if not isinstance(domain, Domain) or not hasattr(model, "predict"):
-                raise ReleaseError("`domain` or `model` is of another type")
-            return cls(
+            release = cls(
                 method=content["method"],
                 parameters=content["parameters"],
-                domain=domain,
+                domain=decode(content["domain"]),
                 columns=tuple(content["columns"]),
-                model=model,
+                model=decode(content["model"]),
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
                 table=decode(content["table"]),
                 created=content["created"],
                 library=content["library"],
             )
+            release._check_parts()
+            return release
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ReleaseError(f"{path} is not a complete release: {error}") from None
+
+    def _check_parts(self) -> None:
+        """Refuse parts of another type, or that do not fit together: a file may hold such."""
+        if not isinstance(self.domain, Domain) or not hasattr(self.model, "predict"):
+            raise ReleaseError("`domain` or `model` is of another type")
+        if not isinstance(self.table, Columns | None) or not isinstance(self.parameters, dict):
+            raise ReleaseError("`table` or `parameters` is of another type")
+        if not all(
+            isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
+        ):
+            raise ReleaseError("a name is of another type")
+        widths = {self.model.n_features, self.domain.n_features, len(self.columns) or self.domain.n_features}
+        if self.table is not None:
+            widths.add(len(self.table.coordinates))
+        if len(widths) > 1:
+            raise ReleaseError("its parts have different numbers of columns")
 
 
 def _numbers(X: ArrayLike) -> FloatArray:
@@ -180,19 +197,37 @@ def _numbers(X: ArrayLike) -> FloatArray:
 
 def write_whole(path: str | os.PathLike[str], text: str) -> Path:
     """Write a file under a temporary name, then rename it: nobody ever sees a part of it."""
+    with whole_file(path, mode=0o644) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str], mode: int = 0o600) -> Iterator[Path]:
+    """A temporary name to write to, which becomes `path` once all of it is on disk.
+
+    Errors and interrupts leave nothing behind, and errors of the disk name `path`. A process that is killed
+    may leave the temporary file, such as ``.release.json.1f9c03ab.json``, which nothing reads.
+    """
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
+    if target.exists() and not target.is_file():
+        # A rename would replace a device, such as /dev/null.
+        raise OSError(EINVAL, "Not a file that could be replaced", str(path))
+    # The name is chosen before there is a file, so that it is known whenever an interrupt comes.
+    temporary = target.with_name(f".{target.name}.{token_hex(4)}{target.suffix}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
+        temporary.touch(mode=0o600, exist_ok=False)
+        yield temporary
+        with temporary.open("r+b") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        return temporary.replace(target)
-    except BaseException:
-        temporary.unlink()
-        raise
+        temporary.chmod(mode)
+        temporary.replace(target)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _checksum(content: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from sfumato import GridKMeans, Release
-from sfumato.cli.files import whole_file
+from sfumato.release import whole_file
 
 BOUNDS = {"east": (0, 40), "north": (0, 30)}
 

@@ -1,7 +1,7 @@
 """Faults: killed writers, racing writers, locks, and files that are no ledger.
 
-Run as a script, this file is the process that forks the writers and kills them. It is small, so that 200
-forks are cheap, and none of pytest's processes, which may have threads.
+Run as a script, this file is the process that forks the writers and kills them. It is small, so that
+hundreds of forks are cheap, and none of pytest's processes, which may have threads.
 """
 
 import importlib.util
@@ -17,6 +17,7 @@ import traceback
 import types
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from sfumato.budget._budget import Budget
 from sfumato.budget.ledger import Ledger
 from sfumato.errors import BudgetExceededError, LedgerError
 
-N_KILLS = 200
+N_KILLS = max(24, int(os.environ.get("SFUMATO_KILLS", "0")))
 N_AT_ONCE = 4
 N_RACERS = 8
 SPEND = Budget(0.01)
@@ -78,8 +79,9 @@ def forked(work: Callable[[], None]) -> int:
 def kill_writers(ledger, released):
     """Kill N_KILLS writers at random moments, several of them alive at a time. Count the kills that hit."""
     kills, moments = 0, random.Random(0)
-    for _ in range(N_KILLS // N_AT_ONCE):
-        writers = [forked(lambda: work_until_killed(ledger, released)) for _ in range(N_AT_ONCE)]
+    while kills < N_KILLS:
+        n_writers = min(N_AT_ONCE, N_KILLS - kills)
+        writers = [forked(lambda: work_until_killed(ledger, released)) for _ in range(n_writers)]
         for writer in writers:
             time.sleep(moments.uniform(0, 0.08))
             os.kill(writer, signal.SIGKILL)
@@ -397,6 +399,42 @@ def test_an_interrupted_charge_charges_nothing(ledger, monkeypatch):
 
 def interrupt():
     raise KeyboardInterrupt
+
+
+JUMPS = [
+    datetime(2026, 5, 1, tzinfo=UTC),
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(2026, 5, 1, tzinfo=UTC),
+]
+
+
+def test_clocks_may_jump(ledger, monkeypatch):
+    class Clock:
+        def now(self, _):
+            return times.pop(0)
+
+    times = [time for time in JUMPS for _ in ("charged", "settled")]
+    monkeypatch.setattr("sfumato.budget.ledger.datetime", Clock())
+    numbers = [attempt(ledger) for _ in JUMPS]
+    for number in reversed(numbers):
+        ledger.settle(number, "released")
+    history = ledger.history()
+    assert [charge.id for charge in history] == numbers == sorted(numbers)
+    assert [charge.time[:4] for charge in history] == ["2026", "2026", "1970", "1970", "9999"]
+    assert {charge.outcome for charge in history} == {"released"}
+    assert ledger.spent() == sum((SPEND for _ in JUMPS), Budget.zero("pure"))
+
+
+def test_times_are_in_utc_wherever_the_machine_is(ledger, monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    attempt(ledger)
+    monkeypatch.undo()
+    time.tzset()
+    charged = datetime.fromisoformat(ledger.history()[0].time)
+    assert abs(datetime.now(UTC) - charged) < timedelta(hours=1)
 
 
 if __name__ == "__main__":

@@ -193,19 +193,11 @@ SPENDS = [
     charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
     try:
         yield
-    except BaseException:
-        ledger.settle(charge, "failed")
-        raise
-    ledger.settle(charge, "released")
 """,
         """\
     try:
         yield
-    except BaseException:
-        ledger.settle(ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded), "failed")
-        raise
-    charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
-    ledger.settle(charge, "released")
+        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
 """,
         (ESTIMATORS + "the_ledger_is_charged_the_plan_before_the_first_row[LloydKMeans]",),
     ),

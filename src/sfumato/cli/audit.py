@@ -14,7 +14,7 @@ import typer
 
 from sfumato.cli import methods, options
 from sfumato.cli.failures import say
-from sfumato.cli.files import check_new, whole_file
+from sfumato.cli.files import check_new
 
 if TYPE_CHECKING:
     from sfumato.audit import AuditResult, Pair
@@ -172,10 +172,11 @@ def _conclusion(method: str, said: dict[str, Any], results: Sequence[AuditResult
 
 
 def _write(path: Path, said: dict[str, Any], results: Sequence[AuditResult]) -> None:
-    with whole_file(path) as temporary:
-        is_json = path.suffix == ".json"
-        text = json.dumps(said, indent=1, allow_nan=False) if is_json else _page(said, results)
-        temporary.write_text(text + "\n", encoding="utf-8")
+    from sfumato.release import write_whole
+
+    is_json = path.suffix == ".json"
+    text = json.dumps(said, indent=1, allow_nan=False) if is_json else _page(said, results)
+    write_whole(path, text + "\n")
 
 
 def _page(said: dict[str, Any], results: Sequence[AuditResult]) -> str:

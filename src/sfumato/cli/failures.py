@@ -72,8 +72,8 @@ def explained(error: Exception) -> tuple[int, str]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show warnings about guarantees as lines; others, which may quote data, only when debugging."""
-    from sfumato.errors import GuaranteeWarning
+    """Show warnings of our own as lines; others, which may quote data, only when debugging."""
+    from sfumato.errors import GuaranteeWarning, LedgerWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         say(f"warning: {' '.join(str(message).split())}")
@@ -81,7 +81,8 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         if not debugging.get():
             warnings.simplefilter("ignore")
-        warnings.simplefilter("always", GuaranteeWarning)
+        for shown in (GuaranteeWarning, LedgerWarning):
+            warnings.simplefilter("always", shown)
         warnings.showwarning = show
         yield
 

@@ -1,12 +1,12 @@
-"""Files that a command writes: never over others unasked, and whole or not at all."""
+"""Files that a command writes: never over others unasked."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+_TRIAL = bytes(1_000_000)  # more than most releases and reports
 
 
 def check_new(*paths: Path | None, force: bool) -> None:
@@ -17,22 +17,21 @@ def check_new(*paths: Path | None, force: bool) -> None:
     if len({path.absolute() for path in given}) < len(given):
         raise ParameterError(f"the files to write must differ, got {given[0]} twice")
     for path in given:
-        if path.is_dir() or not path.absolute().parent.is_dir():
+        if not path.absolute().parent.is_dir() or (path.exists() and not path.is_file()):
             raise ParameterError(f"{path} must be a file in a folder that exists. Create the folder first")
-        if not os.access(path.absolute().parent, os.W_OK):
-            raise ParameterError(f"{path} must be in a folder that can be written. Choose another")
         if path.exists() and not force:
             raise ParameterError(f"{path} exists already. Choose another name, or overwrite it with --force")
+        try:
+            _write_trial(path.absolute().parent)
+        except OSError as error:
+            raise ParameterError(
+                f"{path} must be in a folder that can be written, got: {error.strerror}. Choose another"
+            ) from None
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary name to write to, which becomes `path` if all goes well. Only the user may read it."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _write_trial(folder: Path) -> None:
+    """Fill a file without a name, which goes with the process: rights, full disks and quotas show."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(_TRIAL)
+        file.flush()
+        os.fsync(file.fileno())

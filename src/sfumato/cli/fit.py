@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import dataclass
+from errno import EEXIST
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,7 +69,7 @@ def fit(
     bought = _set_bounds(estimator, table, bounds, price, quiet=quiet)
     with followed(estimator.plan(table.n_columns()), quiet=quiet):
         release = estimator.fit(data).release_
-    _write(release, out, report)
+    _write(release, out, report, force=force)
     if as_json:
         print(json.dumps(_as_dict(release, bought, out, report), allow_nan=False))
     elif not quiet:
@@ -178,14 +181,39 @@ def _check_pictures(report: Path | None) -> None:
         plot.blank(1, 1)
 
 
-def _write(release: Release, out: Path, report: Path | None) -> None:
-    release.save(out)
-    if report is not None:
-        from sfumato.report import write
+def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> None:
+    from sfumato.errors import ReleaseError
 
-        write(release, report)
+    try:
+        if out.exists() and not force:  # by now: another fit may have written it
+            raise FileExistsError(EEXIST, "File exists", str(out))
+        release.save(out)
+    except OSError as error:
+        raise ReleaseError(f"{out} could not be written: {error.strerror}. {_kept(release)}") from None
+    if report is not None:
+        _write_report(release, out, report)
     if release.privacy.seeded:
         say("warning: the noise came from a seed: do not publish this release")
+
+
+def _kept(release: Release) -> str:
+    """Keep what was paid for in the temporary folder, if it has room, and say so."""
+    try:
+        place = release.save(Path(tempfile.gettempdir(), f"sfumato-{token_hex(4)}.json"))
+    except OSError:
+        return "The budget is spent, and the release is lost"
+    return f"The budget is spent, and the release is in {place}: move it"
+
+
+def _write_report(release: Release, out: Path, report: Path) -> None:
+    from sfumato.errors import ReleaseError
+    from sfumato.report import write
+
+    try:
+        write(release, report)
+    except OSError as error:
+        fix = f"The release is in {out}: `sfumato report {out}` writes the report and spends nothing"
+        raise ReleaseError(f"{report} could not be written: {error.strerror}. {fix}") from None
 
 
 def _as_dict(

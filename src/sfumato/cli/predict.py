@@ -10,7 +10,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.failures import say
-from sfumato.cli.files import check_new, whole_file
+from sfumato.cli.files import check_new
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +44,8 @@ def predict(
     if out.suffix not in FORMATS:
         raise ParameterError(f"`--out` must end in {' or '.join(FORMATS)}, got {str(out)!r}")
     check_new(out, force=force)
+    from sfumato.release import whole_file
+
     with whole_file(out) as temporary:
         _write(temporary, _labelled(load(release), data, column, kept))
     if not quiet:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.budget import Budget, Ledger, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.cluster.bounds import bounds_steps, find_bounds
-from sfumato.cluster.checks import check_choice
+from sfumato.cluster.checks import check_choice, check_whole
 from sfumato.columns import Columns, Missing, complete_rows, read_bounds
 from sfumato.curator import Curator, check_types, column_names, held, is_outside, open_curator
-from sfumato.domain import LARGEST_BOUND, Domain, IntArray, Unit
-from sfumato.errors import DataError, ParameterError
+from sfumato.domain import LARGEST_BOUND, MOST_COLUMNS, Domain, IntArray, Unit
+from sfumato.errors import DataError, LedgerError, LedgerWarning, ParameterError, without_data
 from sfumato.models import Model, encode
 from sfumato.release import Release
 
@@ -31,17 +33,6 @@ _UNPUBLISHED = {"ledger", "random_state", "bounds", "unit", "max_rows_per_unit",
 # Kept as they are: the engine casts block by block. All else is cast before anything is charged.
 _DTYPES = [np.float64, np.float32, np.float16, np.bool_]
 _DTYPES += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8]
-
-# scikit-learn quotes values and the number of rows in some of its messages: only these pass as they are.
-_HARMLESS = ("X has ", "The feature names should match", "Found array with dim")
-_REFUSALS = {
-    "contains NaN": "must have no missing values, got NaN somewhere: drop or fill them",
-    "contains infinity": "must be finite, got infinity or a number beyond 64-bit floats somewhere",
-    "Complex data": "must hold real numbers. Complex data not supported",
-    "2D array": "must have two dimensions. Reshape your data: X.reshape(-1, 1) makes one column",
-    "0 feature(s)": "must have at least one column",
-}
-
 
 ANYWHERE = (-LARGEST_BOUND, LARGEST_BOUND)  # where rows may be before bounds are known
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, with bounds="private"
@@ -57,7 +48,10 @@ class Table(NamedTuple):
 
 @contextmanager
 def charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
-    """Charge a ledger before anything is asked of the rows, and note the outcome."""
+    """Charge a ledger before anything is asked of the rows, and note the outcome.
+
+    A note that cannot be written leaves the charge open, which counts as well: it costs no release.
+    """
     if ledger is None:
         yield
         return
@@ -67,9 +61,13 @@ def charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: boo
     try:
         yield
     except BaseException:
-        ledger.settle(charge, "failed")
+        with suppress(LedgerError):
+            ledger.settle(charge, "failed")
         raise
-    ledger.settle(charge, "released")
+    try:
+        ledger.settle(charge, "released")
+    except LedgerError as error:
+        warnings.warn(f"charge {charge} counts, but stays open: {error}", LedgerWarning, stacklevel=4)
 
 
 class PrivateEstimator(BaseEstimator):
@@ -131,7 +129,8 @@ class PrivateEstimator(BaseEstimator):
     def _budget(self) -> Budget:
         if self.rho is None:
             return Budget(self.epsilon, self.delta)
-        if self.epsilon not in (None, 1.0) or self.delta:
+        is_default = self.epsilon is None or (isinstance(self.epsilon, Real) and self.epsilon == 1)
+        if not is_default or Budget(1, self.delta).delta:
             raise ParameterError(
                 f"give `rho`, or `epsilon` and `delta`, got rho={self.rho!r}, epsilon={self.epsilon!r}, "
                 f"delta={self.delta!r}. With `rho`, leave the other two at their defaults."
@@ -178,14 +177,15 @@ class PrivateEstimator(BaseEstimator):
     def _checked(self, X: ArrayLike, *, reset: bool, name: str = "X", finite: bool = False) -> Any:
         finite = finite or self.missing != "drop"
         try:
-            rows = validate_data(
-                self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES, ensure_all_finite=finite
-            )
+            with np.errstate(invalid="ignore"):  # of a sum of infinities
+                rows = validate_data(
+                    self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES, ensure_all_finite=finite
+                )
             return rows if finite or (kept := complete_rows(rows, "drop")) is None else rows[kept]
         except (ValueError, OverflowError) as error:
             problem = str(error)
         # Raised out here, so that no traceback holds the message above.
-        raise DataError(_without_data(problem, name))
+        raise DataError(without_data(problem, name))
 
     def _publish(
         self, model: Model, domain: Domain, privacy: PrivacyStatement, table: Columns | None
@@ -255,6 +255,7 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
 
     def plan(self, n_features: int) -> PricedPlan:
         """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
+        check_whole("n_features", n_features, most=MOST_COLUMNS)
         domain = self._domain(n_features)
         return self._priced(self._plan(domain), domain)
 
@@ -270,12 +271,3 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling and copying: without the training rows."""
         return {name: value for name, value in super().__getstate__().items() if name != "_table"}
-
-
-def _without_data(problem: str, name: str) -> str:
-    if problem.startswith(_HARMLESS):
-        return problem.replace("X has ", f"{name} has ", 1)
-    for sign, answer in _REFUSALS.items():
-        if sign in problem:
-            return f"`{name}` {answer}"
-    return f"`{name}` must be a table of numbers: drop or encode the other columns"
