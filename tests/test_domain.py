@@ -40,6 +40,7 @@ def extremes(d):
         ((1, 1), ["low < high"]),
         (([0, 2], [1, 2]), ["low < high"]),
         ((0j, 1), ["`low`"]),
+        ((0, 10**400), ["`high` must be a number"]),
         ((-1e308, 1e308), ["at most 1e+140", "Rescale"]),
         ((0, 1e-300), ["at least 2e-140", "Rescale"]),
         (Ball(0), ["`radius` must be positive", "0"]),
@@ -107,6 +108,12 @@ def test_bad_units(arguments, word):
     with pytest.raises(ParameterError, match="max_rows_per_unit") as error:
         Unit(**arguments)
     assert word in str(error.value)
+
+
+@pytest.mark.parametrize("column", [5, b"person", ("person",), True, ""])
+def test_a_unit_is_a_name(column):
+    with pytest.raises(ParameterError, match="`unit` must be the name of a column"):
+        Unit(column)
 
 
 def test_units_in_words():
@@ -290,3 +297,21 @@ def test_every_point_of_space_has_exactly_one_cell():
 def test_bad_grids(low, shape):
     with pytest.raises(ParameterError, match="`shape`"):
         Grid(low, (1.0,) * len(low), shape)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shape"),
+    [(1.0, 0.0, 2), (0.0, 0.0, 2), (0.0, 1e300, 2), (0.0, 1.0, 2**63), (np.nan, 1.0, 2)],
+)
+def test_grids_of_no_place(low, high, shape):
+    with pytest.raises(ParameterError):
+        Grid((low,), (high,), (shape,)).check()
+
+
+@pytest.mark.parametrize("cells", [[[1]], [-1], [6], [2, 1], [1, 1]])
+def test_bad_lists_of_cells(cells):
+    grid = Grid((0.0, 0.0), (1.0, 1.0), (2, 3))
+    grid.check_cells(np.array([0, 5]))
+    grid.check_cells(np.empty(0, dtype=np.int64))
+    with pytest.raises(ParameterError, match="`cells` must be increasing and below 6"):
+        grid.check_cells(np.array(cells))

@@ -317,3 +317,51 @@ class TestReferenceKMeans:
     def test_refuses_bad_parameters(self, blobs, arguments, error, match):
         with pytest.raises(error, match=match):
             metrics.reference_kmeans(blobs[0], **arguments)
+
+
+TABLE = [[0.0, 0.0], [0.0, 1.0], [5.0, 5.0]]
+WITH_A_NAME = [["Lovelace", 1.0], [0.0, 1.0], [5.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: metrics.inertia(WITH_A_NAME, TABLE),
+        lambda: metrics.inertia(TABLE, [[10**400, 1]]),
+        lambda: metrics.inertia([[1e200, 0.0]], TABLE),
+        lambda: metrics.inertia([[1j, 0.0]], TABLE),
+        lambda: metrics.kmeans_distance(TABLE, 5),
+        lambda: metrics.kmeans_distance(TABLE, [WITH_A_NAME]),
+        lambda: metrics.silhouette(TABLE, WITH_A_NAME),
+        lambda: metrics.silhouette(TABLE, ["Lovelace", 1, None]),
+        lambda: metrics.adjusted_rand(["Lovelace", [1]], [0, 1]),
+        lambda: metrics.clustering_accuracy(np.array(["Lovelace", None]), [0, 1]),
+        lambda: metrics.reference_kmeans(WITH_A_NAME, 2),
+    ],
+)
+def test_what_is_no_table_is_refused_without_a_value(call):
+    with pytest.raises(DataError) as error:
+        call()
+    assert "Lovelace" not in str(error.value)
+    assert error.value.__context__ is None or "Lovelace" not in str(error.value.__context__)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: metrics.silhouette(TABLE, [0, 1, 1], sample_size="2"),
+        lambda: metrics.silhouette(TABLE, [0, 1, 1], sample_size=2, random_state="x"),
+        lambda: metrics.clustering_accuracy([0, 1], [0, 1], matching=np.array(["majority", "x"])),
+        lambda: metrics.reference_kmeans(TABLE, "2"),
+        lambda: metrics.reference_kmeans(TABLE, 1.5),
+        lambda: metrics.reference_kmeans(TABLE, 2, n_runs=None),
+    ],
+)
+def test_parameters_of_other_types(call):
+    with pytest.raises(ParameterError, match="must be"):
+        call()
+
+
+def test_equal_rows_are_not_counted_in_a_warning():
+    centers = metrics.reference_kmeans(np.ones((8, 2)), 3, n_best=1, n_runs=1)
+    assert centers[0].shape == (3, 2)

@@ -5,9 +5,21 @@ import json
 import numpy as np
 import pytest
 
+from sfumato.density.dbscan import DBSCANModel, Guarantee
+from sfumato.density.histogram import NoisyHistogram
+from sfumato.density.levels import DensityModel
+from sfumato.density.regions import Regions
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import ReleaseError
-from sfumato.models import PUBLISHABLE, CentreModel, decode, encode
+from sfumato.models import (
+    PUBLISHABLE,
+    CentreModel,
+    MixtureModel,
+    MorseModel,
+    SourceTargetModel,
+    decode,
+    encode,
+)
 from sfumato.synopsis import GridSynopsis
 
 CENTERS = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
@@ -106,3 +118,92 @@ def test_only_listed_types_are_published():
 def test_bad_data(data, error):
     with pytest.raises(error):
         decode(data)
+
+
+def array(*shape, value=1.0):
+    values = np.full(shape, value)
+    return encode(values)
+
+
+def changed(value, **parts):
+    return encode(value) | parts
+
+
+SPANS = Regions(GRID, np.array([0, 3]), np.array([0, 1]), np.ones((2, 3)), 0.95)
+COUNTS = NoisyHistogram(GRID, np.arange(6), "discrete Laplace", 2.0)
+LISTED = NoisyHistogram(GRID, np.array([7]), "discrete Gaussian", 2.0, np.array([4]), 5)
+PROMISE = Guarantee(0.5, 20, 2.0, 5, 0.5)
+CENTRES = CentreModel(CENTERS, np.ones(3), synopsis())
+MIXTURE = MixtureModel(np.ones(1), np.zeros((1, 2)), np.eye(2)[None], np.ones(1), np.zeros(1))
+PLACES = SourceTargetModel(CENTERS, np.arange(3), CENTERS, 0.5, 3)
+DBSCAN = DBSCANModel(LISTED, SPANS, PROMISE, 4.0, True, "euclidean")
+TREE = DensityModel(COUNTS, SPANS, 2.5, "euclidean")
+LINE = encode(Regions(Grid((0.0,), (1.0,), (4,)), np.array([0]), np.array([0]), np.ones((1, 3)), 0.95))
+
+
+@pytest.mark.parametrize("value", [CENTRES, MIXTURE, MorseModel(MIXTURE, 1), PLACES, DBSCAN, TREE])
+def test_models_pass_their_own_checks(value):
+    assert encode(decode(json.loads(json.dumps(encode(value))))) == encode(value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        changed(CENTRES, cluster_centers=array(3)),
+        changed(CENTRES, cluster_centers=array(0, 2)),
+        changed(CENTRES, cluster_centers=array(3, 2, value=1e200)),
+        changed(CENTRES, cluster_centers=array(3, 1)),
+        changed(CENTRES, cluster_centers="centres"),
+        changed(CENTRES, cluster_sizes=array(2)),
+        changed(CENTRES, cluster_sizes=array(3, value=-1.0)),
+        changed(CENTRES, cluster_sizes=encode(np.ones(3, dtype=np.int64))),
+        changed(CENTRES, center_stds=array(3, 3)),
+        changed(CENTRES, synopsis=5),
+        changed(synopsis(), noisy_counts=encode(np.arange(5))),
+        changed(synopsis(), noise_std=-1.0),
+        changed(synopsis(), noise_std=10**400),
+        changed(synopsis(), laplace=1),
+        changed(GRID, shape=[2**40, 2**40]),
+        changed(GRID, shape=[2.5, 3]),
+        changed(GRID, low=[5.0, 0.0]),
+        changed(MIXTURE, weights=array(1, value=2.0)),
+        changed(MIXTURE, covariances=array(1, 2, 2, value=-1.0)),
+        changed(MIXTURE, mean_stds=array(1)),
+        changed(MorseModel(MIXTURE, 1), n_clusters=2),
+        changed(MorseModel(MIXTURE, 1), n_clusters=True),
+        changed(MorseModel(MIXTURE, 1), base=None),
+        changed(PLACES, sanitized_source=array(3, 1)),
+        changed(PLACES, center_indices=encode(np.arange(2))),
+        changed(COUNTS, counts=encode(np.arange(5))),
+        changed(COUNTS, mechanism="none"),
+        changed(COUNTS, scale=0.0),
+        changed(LISTED, cells=encode(np.array([6]))),
+        changed(LISTED, cells=encode(np.array([1, 2]))),
+        changed(SPANS, labels=encode(np.array([0, 2]))),
+        changed(SPANS, labels=encode(np.array([0, 0]))),
+        changed(SPANS, counts=array(2, 2)),
+        changed(SPANS, counts=array(2, 3, value=-1.0)),
+        changed(SPANS, confidence=1.5),
+        changed(PROMISE, min_samples=0),
+        changed(PROMISE, radius=-1.0),
+        changed(DBSCAN, eta=5.0),
+        changed(DBSCAN, metric="manhattan"),
+        changed(DBSCAN, regions=LINE),
+        changed(TREE, regions=LINE),
+        changed(TREE, histogram=encode(LISTED)),
+        changed(TREE, prominence=0.0),
+    ],
+    ids=str,
+)
+def test_parts_that_do_not_fit_together(data):
+    with pytest.raises(ValueError, match=r"must|is of another type"):
+        decode(data)
+
+
+def test_rows_far_beyond_any_domain():
+    assert MIXTURE.predict(np.array([[1e308, -1e308], [0.0, 0.0]])).tolist() == [0, 0]
+
+
+def test_bounds_of_different_columns():
+    with pytest.raises(ValueError, match="must be of the same columns"):
+        decode(changed(Domain.from_bounds((0, 1), 2), high=[1.0]))

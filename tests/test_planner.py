@@ -364,3 +364,22 @@ def test_methods_by_name_and_by_class():
 def test_numbers_that_cannot_be_planned_with(numbers, name):
     with pytest.raises(ParameterError, match=f"`{name}`"):
         plan(**{"n": 1000, "d": 3, "k": 4, **numbers})
+
+
+def test_a_radius_that_holds_nearly_nothing():
+    found = plan(5000, 1, 1, 0.001, method="local-search-kmeans")
+    assert np.isfinite(found.center_error)
+
+
+def test_a_cluster_within_one_cell():
+    found = plan(5000, 2, 1, 0.5, method="grid-kmeans", bounds=(0, 200), max_cells=9, spread=0.01)
+    assert np.isfinite(found.center_error)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [({"method": 5}, "method"), ({"method": int}, "method"), ({"spread": 1e300}, "spread")],
+)
+def test_parameters_out_of_this_world(parameters, word):
+    with pytest.raises(ParameterError, match=f"`{word}` must be"):
+        plan(5000, 2, **{"method": "density-tree", **parameters})

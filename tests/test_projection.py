@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfumato import Ball, GridKMeans
 from sfumato.domain import Domain
-from sfumato.errors import ParameterError
+from sfumato.errors import DataError, ParameterError
 from sfumato.projection import RandomProjection, orthonormal
 
 EXPECTED_FAILURES = {
@@ -131,3 +131,18 @@ def test_bad_parameters(parameters, word):
     projection = RandomProjection(**{"n_components": 2, "bounds": (0, 1), **parameters})
     with pytest.raises(ParameterError, match=word):
         projection.fit(np.zeros((5, 3)))
+
+
+@pytest.mark.parametrize("table", [[["Lovelace", 1, 2]], [[np.inf, -np.inf, 1]], [[10**400, 1, 2]]])
+def test_bad_tables_are_refused_without_a_value(table):
+    projection = RandomProjection(bounds=(0, 1)).fit(np.zeros((5, 3)))
+    for call in (projection.fit, projection.transform, projection.inverse_transform):
+        with pytest.raises(DataError) as error:
+            call(table)
+        assert "Lovelace" not in str(error.value)
+        assert error.value.__context__ is None
+
+
+def test_points_of_another_width():
+    with pytest.raises(DataError, match="2 columns, got 3"):
+        RandomProjection(bounds=(0, 1)).fit(np.zeros((5, 3))).inverse_transform(np.zeros((1, 3)))

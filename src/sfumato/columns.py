@@ -166,8 +166,8 @@ def days(date: _DATE) -> float:
     """Days from the start of 1970 to a date or time; one without time zone is in UTC."""
     if isinstance(date, datetime.datetime) and date.tzinfo is not None:
         date = date.astimezone(datetime.UTC).replace(tzinfo=None)
-    ticks = np.array(date, dtype="datetime64[us]").astype(np.int64)
-    return float(ticks) / _PER_DAY["us"]
+    ticks = np.array(date, dtype="datetime64[us]")
+    return float("nan") if np.isnat(ticks) else float(ticks.astype(np.int64)) / _PER_DAY["us"]
 
 
 def _limits(name: str, value: object) -> Iterable[tuple[Coordinate, float, float]]:
@@ -182,7 +182,7 @@ def _limits(name: str, value: object) -> Iterable[tuple[Coordinate, float, float
         return [(Coordinate(name, "date"), days(value[0]), days(value[1]))]
     try:
         return [(Coordinate(name), float(value[0]), float(value[1]))]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"`bounds` of column {name!r} must be two numbers or two dates, got {value!r}"
         ) from None
@@ -190,7 +190,7 @@ def _limits(name: str, value: object) -> Iterable[tuple[Coordinate, float, float
 
 def _levels(name: str, levels: list[Any]) -> list[Level]:
     plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
-    if not plain or len(set(plain)) < len(plain) or not all(isinstance(level, Level) for level in plain):
+    if not plain or not all(isinstance(level, Level) for level in plain) or len(set(plain)) < len(plain):
         raise ParameterError(
             f"the levels of column {name!r} must be distinct strings, numbers or booleans, got {levels!r}"
         )

@@ -26,6 +26,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 MAX_ROWS = 2**33
 LATTICE_RADIUS = 2**29
 ALL_ROWS = 2**40  # more than anybody has
+MOST_COLUMNS = 2**20  # for which the lattice is proved
+MOST_CELLS = 2**62  # flat indices of cells are 64-bit integers
 LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
 
 BOUNDS_HELP = (
@@ -50,6 +52,8 @@ class Unit:
     max_rows: int = 1
 
     def __post_init__(self) -> None:
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise ParameterError(f"`unit` must be the name of a column, got {self.column!r}")
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or self.max_rows < 1:
             raise ParameterError(f"`max_rows_per_unit` must be an integer >= 1, got {self.max_rows!r}")
         if self.column is None and self.max_rows != 1:
@@ -123,6 +127,8 @@ class Domain:
 
     def __post_init__(self) -> None:
         low, high = np.array(self.low), np.array(self.high)
+        if low.shape != high.shape:
+            raise ParameterError(f"`bounds` must be of the same columns, got {self.low}, {self.high}")
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise ParameterError(f"`bounds` must be finite, got low={self.low}, high={self.high}")
         if (low >= high).any():
@@ -214,6 +220,21 @@ class Grid:
         if min(self.shape) < 1:
             raise ParameterError(f"`shape` must be at least 1 in every column, got {self.shape}")
 
+    def check(self) -> None:
+        """Refuse a grid whose cells have no place or no number: a file may state one."""
+        edges = np.array([self.low, self.high])
+        in_range = (np.abs(edges) <= 10 * LARGEST_BOUND).all()
+        if not in_range or not (self.widths >= 1 / LARGEST_BOUND**2).all():
+            raise ParameterError(f"`low` must be below `high`, both finite, got {self.low}, {self.high}")
+        if self.n_cells > MOST_CELLS:
+            raise ParameterError(f"`shape` must have at most 2^62 cells, got {self.shape}")
+
+    def check_cells(self, cells: IntArray) -> None:
+        """Refuse what is no list of cells in increasing order."""
+        is_list = cells.ndim == 1 and (not len(cells) or 0 <= cells[0] <= cells[-1] < self.n_cells)
+        if not is_list or (cells[1:] <= cells[:-1]).any():
+            raise ParameterError(f"`cells` must be increasing and below {self.n_cells}, got others")
+
     @classmethod
     def over(cls, domain: Domain, cells_per_side: int) -> Grid:
         """Grid over the domain's box with the same number of cells along every column."""
@@ -255,7 +276,7 @@ class Grid:
 def _one_per_column(name: str, value: object, n_features: int) -> FloatArray:
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"`{name}` must be a number or one per column, got {value!r}") from None
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         raise ParameterError(f"`{name}` must be one number or {n_features} numbers, got shape {array.shape}")

@@ -5,8 +5,10 @@ put into a release. The definitions are those of the DPM paper ("DPM: Clustering
 Separation"): Definition 9 (k-means distance) and Appendix C (inertia, silhouette score, clustering accuracy).
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
+from contextlib import suppress
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +16,12 @@ from numba import njit
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, pairwise_distances_chunked
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import gen_batches
 
+from sfumato.domain import LARGEST_BOUND
 from sfumato.errors import DataError, ParameterError
 
 __all__ = [
@@ -155,7 +159,7 @@ def clustering_accuracy(
     >>> clustering_accuracy([0, 0, 0, 0, 1], [0, 0, 1, 1, 1], matching="one-to-one")
     0.6
     """
-    if matching not in ("majority", "one-to-one"):
+    if not isinstance(matching, str) or matching not in ("majority", "one-to-one"):
         raise ParameterError(f"`matching` must be 'majority' or 'one-to-one', got {matching!r}.")
     classes, clusters = _matching_labels(labels_true, labels_pred)
     counts = contingency_matrix(classes, clusters, sparse=matching == "majority")
@@ -207,8 +211,8 @@ def silhouette(
     >>> silhouette([[0.0], [1.0], [10.0], [11.0]], [[5.0]])
     -1.0
     """
-    if sample_size is not None and sample_size < 1:
-        raise ParameterError(f"`sample_size` must be at least 1 or None, got {sample_size}.")
+    if sample_size is not None and not _is_whole(sample_size):
+        raise ParameterError(f"`sample_size` must be an integer of at least 1 or None, got {sample_size!r}.")
     table = _table("X", X)
     labels = _labels_of_rows(table, centers_or_labels)
     n_clusters = int(labels.max()) + 1
@@ -218,7 +222,7 @@ def silhouette(
     # A sample of all rows stays in order, so that an exact score has the same bits for every random_state.
     order, quota = np.arange(len(table)), len(table)
     if size < len(table):
-        order, quota = np.random.default_rng(random_state).permutation(order), max(2, size // n_clusters)
+        order, quota = _generator(random_state).permutation(order), max(2, size // n_clusters)
     scores = _silhouette_of_rows(table, labels, order[:size], _first_of_each_cluster(labels, order, quota))
     return float(scores.mean())
 
@@ -252,9 +256,13 @@ def kmeans_distance(centers: npt.ArrayLike, reference_centers: Sequence[npt.Arra
     3.0
     """
     private = _table("centers", centers)
-    single = len(reference_centers) == 0 or np.ndim(reference_centers[0]) < 2
-    sets = [np.asarray(reference_centers)] if single else list(reference_centers)
-    references = [_table("reference_centers", reference) for reference in sets]
+    try:
+        sets: list[Any] = list(reference_centers)
+    except TypeError:
+        raise DataError("`reference_centers` must be a table of centres, or a list of such.") from None
+    if not sets or np.ndim(sets[0]) < 2:
+        sets = [reference_centers]
+    references = [_table("reference_centers", each) for each in sets]
     if any(reference.shape[1] != private.shape[1] for reference in references):
         raise DataError("`reference_centers` must have as many columns as `centers`.")
     return float(np.mean([cdist(private, reference).min(axis=1).sum() for reference in references]))
@@ -306,27 +314,43 @@ def reference_kmeans(
     [0.5, 10.5, 20.5]
     """
     table = _table("X", X)
-    candidates = np.atleast_1d(n_clusters).tolist()
-    if not candidates or min(candidates) < 1:
-        raise ParameterError(f"`n_clusters` must be one or more positive numbers, got {n_clusters}.")
-    n_total = n_runs * len(candidates)
-    if not 1 <= n_best <= n_total:
-        raise ParameterError(f"`n_best` must be between 1 and the {n_total} runs in all, got {n_best}.")
+    candidates = list(n_clusters) if isinstance(n_clusters, Sequence | np.ndarray) else [n_clusters]
+    if not candidates or not all(map(_is_whole, candidates)):
+        raise ParameterError(f"`n_clusters` must be one or more positive integers, got {n_clusters!r}.")
+    n_total = len(candidates) * n_runs if _is_whole(n_runs) else 0
+    if not _is_whole(n_best) or n_best > n_total:
+        raise ParameterError(
+            f"`n_best` must be between 1 and the {n_total} runs in all, got {n_best!r}, n_runs={n_runs!r}."
+        )
     if max(candidates) > len(table):
         raise DataError(f"`X` must have at least `n_clusters` rows, here {max(candidates)}.")
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     sample_seed = int(rng.integers(2**31))
     runs = [_kmeans_run(table, k, rng) for k in candidates for _ in range(n_runs)]
     scores = [silhouette(table, run, sample_size=sample_size, random_state=sample_seed) for run in runs]
     return [runs[i] for i in np.argsort(-np.array(scores), kind="stable")[:n_best]]
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _generator(random_state: RandomState) -> np.random.Generator:
+    with suppress(TypeError, ValueError):
+        return np.random.default_rng(random_state)
+    raise ParameterError(
+        f"`random_state` must be an integer >= 0, a Generator or None, got {random_state!r}."
+    )
+
+
 def _kmeans_run(table: FloatArray, n_clusters: int, rng: np.random.Generator) -> FloatArray:
     n_start = min(len(table), max(_START_ROWS, 50 * n_clusters))
     start = table[rng.choice(len(table), n_start, replace=False)]
     seed = int(rng.integers(2**31))
-    coarse = KMeans(n_clusters, n_init=3, max_iter=_MAX_ITERATIONS, random_state=seed).fit(start)
-    fine = KMeans(n_clusters, init=coarse.cluster_centers_, n_init=1, max_iter=_MAX_ITERATIONS).fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # which counts distinct rows
+        coarse = KMeans(n_clusters, n_init=3, max_iter=_MAX_ITERATIONS, random_state=seed).fit(start)
+        fine = KMeans(n_clusters, init=coarse.cluster_centers_, n_init=1, max_iter=_MAX_ITERATIONS).fit(table)
     centers: FloatArray = fine.cluster_centers_
     return centers
 
@@ -368,12 +392,12 @@ def _first_of_each_cluster(labels: IntArray, order: IntArray, quota: int) -> Int
 
 def _labels_of_rows(table: FloatArray, centers_or_labels: npt.ArrayLike) -> IntArray:
     """Number the clusters that have rows 0, 1, ... and return the number of each row's cluster."""
-    names = np.asarray(centers_or_labels)
-    if names.ndim == 2:
-        names = np.concatenate([nearest for nearest, _ in _nearest(*_matching_tables(table, names))])
-    if names.shape != (len(table),):
+    labels, centers = _numbered(centers_or_labels), _numbers(centers_or_labels)
+    if labels is None and centers is not None and centers.ndim == 2:
+        nearest = _nearest(*_matching_tables(table, centers))
+        labels = _numbered(np.concatenate([numbers for numbers, _ in nearest]))
+    if labels is None or len(labels) != len(table):
         raise DataError("`centers_or_labels` must be a table of centres or hold one label for each row.")
-    labels: IntArray = np.unique(names, return_inverse=True)[1].astype(np.int64)
     return labels
 
 
@@ -409,12 +433,21 @@ def _fill_nearest(table: FloatArray, columns: FloatArray, nearest: IntArray, cos
 
 
 def _table(name: str, values: npt.ArrayLike) -> FloatArray:
-    table = np.asarray(values, dtype=np.float64)
+    table = _numbers(values)
+    if table is None:
+        raise DataError(f"`{name}` must be a table of numbers: drop or encode the other columns.")
     if table.ndim != 2 or table.size == 0:
         raise DataError(f"`{name}` must be two-dimensional with at least one row and one column.")
-    if not np.isfinite(table).all():
-        raise DataError(f"`{name}` must hold finite numbers only.")
+    if not (np.abs(table) <= LARGEST_BOUND).all():
+        raise DataError(f"`{name}` must hold finite numbers only, of at most {LARGEST_BOUND:g} in size.")
     return table
+
+
+def _numbers(values: npt.ArrayLike) -> FloatArray | None:
+    with suppress(TypeError, ValueError, OverflowError):  # which quote values
+        array = np.asarray(values)
+        return None if np.iscomplexobj(array) else array.astype(np.float64, copy=False)
+    return None
 
 
 def _matching_tables(X: npt.ArrayLike, centers: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -424,10 +457,19 @@ def _matching_tables(X: npt.ArrayLike, centers: npt.ArrayLike) -> tuple[FloatArr
     return table, means
 
 
-def _matching_labels(
-    labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    first, second = np.asarray(labels_true), np.asarray(labels_pred)
-    if first.ndim != 1 or first.shape != second.shape or first.size == 0:
-        raise DataError("`labels_true` and `labels_pred` must be one-dimensional, not empty, equally long.")
+def _matching_labels(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    first, second = _numbered(labels_true), _numbered(labels_pred)
+    if first is None or second is None or first.shape != second.shape or first.size == 0:
+        raise DataError(
+            "`labels_true` and `labels_pred` must be one-dimensional, not empty, equally long, and of one "
+            "type each."
+        )
     return first, second
+
+
+def _numbered(labels: npt.ArrayLike) -> IntArray | None:
+    """Number of the name of each label; None if they are no list of names."""
+    with suppress(TypeError, ValueError):  # names that cannot be compared, quoted
+        names = np.asarray(labels)
+        return np.unique(names, return_inverse=True)[1].astype(np.int64) if names.ndim == 1 else None
+    return None

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KDTree
 
+from sfumato.aggregates.base import check_shape
 from sfumato.columns import Columns, Coordinate
 from sfumato.density.dbscan import DBSCANModel, Guarantee
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.levels import DensityModel
 from sfumato.density.regions import Regions
-from sfumato.domain import Domain, FloatArray, Grid, IntArray, Unit
-from sfumato.errors import ReleaseError
+from sfumato.domain import LARGEST_BOUND, Domain, FloatArray, Grid, IntArray, Unit
+from sfumato.errors import ParameterError, ReleaseError
 from sfumato.morse import Mixture, MorseTree, merge_tree
 from sfumato.synopsis import GridSynopsis
+
+# Of what files state: beyond, sums and squares leave the range of numbers.
+_LARGEST_FLOAT, _LARGEST_INTEGER = 10 * LARGEST_BOUND, 2**62
 
 
 class Model(Protocol):
@@ -57,6 +63,15 @@ class CentreModel:
     synopsis: GridSynopsis | None = None
     center_stds: FloatArray | None = None
     size_stds: FloatArray | None = None
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        k, d = _check_places("cluster_centers", self.cluster_centers)
+        _check_sizes("cluster_sizes", self.cluster_sizes, k)
+        _check_sizes("center_stds", self.center_stds, k, d)
+        _check_sizes("size_stds", self.size_stds, k)
+        if self.synopsis is not None and len(self.synopsis.grid.shape) != d:
+            raise ParameterError(f"the grid must have {d} columns, got {self.synopsis.grid.shape}")
 
     @property
     def n_features(self) -> int:
@@ -107,6 +122,14 @@ class MixtureModel:
     size_stds: FloatArray
     mean_stds: FloatArray | None = None
 
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        k, d = _check_places("means", self.means)
+        _check_sizes("sizes", self.sizes, k)
+        _check_sizes("size_stds", self.size_stds, k)
+        _check_sizes("mean_stds", self.mean_stds, k, d)
+        self.mixture  # noqa: B018  # which checks the rest
+
     @property
     def n_features(self) -> int:
         """Number of columns."""
@@ -132,7 +155,10 @@ class MixtureModel:
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Most probable component of each row."""
-        return self.mixture.predict(rows) if len(rows) else np.empty(0, dtype=np.int64)
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        with np.errstate(over="ignore"):  # a row so far out is in no component
+            return self.mixture.predict(rows.clip(-LARGEST_BOUND, LARGEST_BOUND))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +177,13 @@ class MorseModel:
     base: MixtureModel
     n_clusters: int
     by_basin: bool = False
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        if not 1 <= self.n_clusters <= len(self.base.means):
+            raise ParameterError(
+                f"`n_clusters` must be from 1 to {len(self.base.means)}, got {self.n_clusters}"
+            )
 
     @property
     def n_features(self) -> int:
@@ -212,6 +245,13 @@ class SourceTargetModel:
     cost: float
     n_representatives: int
     diff_bound: float | None = None
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        k, d = _check_places("cluster_centers", self.cluster_centers)
+        check_shape("center_indices", self.center_indices, k)
+        if _check_places("sanitized_source", self.sanitized_source, least=0)[1] != d:
+            raise ParameterError(f"`sanitized_source` must have {d} columns, got another number")
 
     @property
     def n_features(self) -> int:
@@ -277,17 +317,68 @@ def encode(value: Any) -> Any:
 
 
 def decode(data: Any) -> Any:
-    """Inverse of `encode`; sequences come back as tuples."""
+    """Inverse of `encode`; sequences come back as tuples. Refuses what `encode` does not write."""
     if isinstance(data, list):
         return tuple(decode(item) for item in data)
     if not isinstance(data, dict):
         return data
     parts = {name: decode(item) for name, item in data.items() if name != "type"}
     if data["type"] == "array":
-        if parts["dtype"] not in ("float64", "int64"):
-            raise ReleaseError(f"an array must hold float64 or int64, got {parts['dtype']!r}")
-        array = np.array(parts["values"], dtype=parts["dtype"]).reshape(parts["shape"])
-        if not np.isfinite(array).all():
-            raise ReleaseError("an array must be finite, got NaN or infinity")
-        return array
-    return PUBLISHABLE[data["type"]](**parts)
+        return _array(**parts)
+    cls = PUBLISHABLE[data["type"]]
+    for name, wanted in get_type_hints(cls).items():
+        if name in parts and not _fits(parts[name], wanted):
+            raise ReleaseError(f"`{name}` of {cls.__name__} is of another type")
+    value = cls(**parts)
+    if hasattr(value, "check"):
+        value.check()
+    return value
+
+
+def _array(dtype: str, shape: tuple[int, ...], values: tuple[float, ...]) -> NDArray[Any]:
+    if dtype not in ("float64", "int64"):
+        raise ReleaseError(f"an array must hold float64 or int64, got {dtype!r}")
+    kinds = (int,) if dtype == "int64" else (int, float)
+    if not all(type(value) in kinds for value in values):
+        raise ReleaseError(f"an array of {dtype} must hold such numbers, got others")
+    if math.prod(shape) != len(values):
+        raise ReleaseError(f"an array of shape {shape} must have as many values, got {len(values)}")
+    array = np.array(values, dtype=dtype).reshape(shape)
+    if not np.isfinite(array).all():
+        raise ReleaseError("an array must be finite, got NaN or infinity")
+    return array
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    """Whether a value is of the type that a field declares, and of a size that can be computed with."""
+    arguments = get_args(wanted)
+    if wanted in (FloatArray, IntArray):
+        return isinstance(value, np.ndarray) and value.dtype == get_args(arguments[1])[0]
+    if get_origin(wanted) is tuple:
+        return isinstance(value, tuple) and all(_fits(item, arguments[0]) for item in value)
+    if get_origin(wanted) is Literal:
+        return isinstance(value, str) and value in arguments
+    if arguments:
+        return any(_fits(value, part) for part in arguments)
+    if wanted not in (int, float):
+        return isinstance(value, wanted)
+    if isinstance(value, bool) or not isinstance(value, int if wanted is int else int | float):
+        return False
+    return abs(value) <= (_LARGEST_INTEGER if wanted is int else _LARGEST_FLOAT)
+
+
+def _check_places(name: str, places: FloatArray, least: int = 1) -> tuple[int, int]:
+    """Number of places and of columns; or an error."""
+    if places.ndim != 2 or len(places) < least or not places.shape[1]:
+        raise ParameterError(f"`{name}` must have rows and columns, got shape {places.shape}")
+    if (np.abs(places) > _LARGEST_FLOAT).any():
+        raise ParameterError(f"`{name}` must be at most {_LARGEST_FLOAT:g} in size, got more")
+    return len(places), int(places.shape[1])
+
+
+def _check_sizes(name: str, sizes: FloatArray | None, *shape: int) -> None:
+    if sizes is None:
+        return
+    check_shape(name, sizes, *shape)
+    if not ((sizes >= 0) & (sizes <= _LARGEST_FLOAT)).all():
+        raise ParameterError(f"`{name}` must be from 0 to {_LARGEST_FLOAT:g}, got others")

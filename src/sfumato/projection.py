@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sfumato.domain import Ball, Domain, FloatArray
-from sfumato.errors import ParameterError
+from sfumato.errors import DataError, ParameterError, without_data
 from sfumato.partition import project
 
 _ROUNDING = 1e-9  # relative allowance for sums of up to 2^20 products
@@ -82,7 +83,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         y : None
             Ignored, for compatibility with scikit-learn.
         """
-        validate_data(self, X, dtype=np.float64, ensure_min_samples=0)
+        self._checked(X, reset=True)
         d = int(self.n_features_in_)
         self._check_parameters(d)
         self._domain = Domain.from_bounds(self.bounds, d)
@@ -98,8 +99,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X : array-like of shape (n, d)
         """
         check_is_fitted(self, "components_")
-        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=0)
-        return project(self._domain.clip(rows), self.components_)
+        return project(self._domain.clip(self._checked(X, reset=False)), self.components_)
 
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Points of the domain that project to the given ones, as near to its middle as possible.
@@ -110,9 +110,14 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Projected rows or, more to the point, released centres of them.
         """
         check_is_fitted(self, "components_")
-        points: NDArray[Any] = check_array(X, dtype=np.float64, ensure_min_samples=0)
+        points = _harmless(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
+        if points.shape[1] != len(self.components_):
+            raise DataError(f"`X` must have {len(self.components_)} columns, got {points.shape[1]}")
         middle = self._domain.midpoint
         return self._domain.clip(middle + (points - self.components_ @ middle) @ self.components_)
+
+    def _checked(self, X: ArrayLike, *, reset: bool) -> FloatArray:
+        return _harmless(lambda: validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=0))
 
     @property
     def _n_features_out(self) -> int:
@@ -128,6 +133,16 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"`n_components` must be at most the number of columns, got {self.n_components} for "
                 f"n_features={n_features}"
             )
+
+
+def _harmless(check: Callable[[], FloatArray]) -> FloatArray:
+    """A table that scikit-learn accepts, or an error that quotes nothing of it."""
+    try:
+        with np.errstate(invalid="ignore"):  # of a sum of infinities
+            return check()
+    except (ValueError, OverflowError) as error:
+        problem = str(error)
+    raise DataError(without_data(problem, "X"))
 
 
 def _ball_around(domain: Domain, components: FloatArray) -> Ball:

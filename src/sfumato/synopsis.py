@@ -16,7 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
+from sfumato.aggregates.base import check_shape
 from sfumato.domain import FloatArray, Grid, IntArray
+from sfumato.errors import ParameterError
 from sfumato.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means, project_to_simplex
 from sfumato.shrinkage import shrunk_means
 
@@ -54,6 +56,14 @@ class GridSynopsis:
     laplace: bool
     noisy_rows: float
     rows_std: float
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        check_shape("noisy_counts", self.noisy_counts, self.grid.n_cells)
+        if min(self.noise_std, self.rows_std) < 0:
+            raise ParameterError(
+                f"the noise must not be negative, got deviations {self.noise_std!r} and {self.rows_std!r}"
+            )
 
     def rows_estimate(self) -> float:
         """Number of rows, at least 1: the bought count and the sum of the grid, by their precision."""

@@ -376,3 +376,60 @@ def test_a_closed_data_set_cannot_be_opened_by_hand(ledger, path, statement):
 def test_public_records_are_documented():
     assert {"id", "time", "method", "plan", "spend", "seeded", "outcome"} == set(Charge.__dataclass_fields__)
     assert "Privacy\n    -------" in Ledger.__doc__
+
+
+LAX = "DROP TRIGGER charge_update"
+EDITS = {
+    "a rule is gone": [LAX],
+    "a table is gone": ["DROP TABLE closure"],
+    "a table more": ["CREATE TABLE others (id INTEGER)"],
+    "a view": ["ALTER TABLE closure RENAME TO others", "CREATE VIEW closure AS SELECT * FROM others"],
+    "a rule that forgets": ["CREATE TRIGGER forget AFTER INSERT ON charge BEGIN DELETE FROM charge; END"],
+}
+
+
+def every_read(ledger):
+    return [ledger.total, ledger.spent, ledger.remaining, ledger.history, ledger.is_closed]
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_another_schema_is_refused(ledger, path, name):
+    charge(ledger, Budget(0.1))
+    query(path, *EDITS[name])
+    for call in [*every_read(ledger), lambda: charge(ledger, Budget(0.1))]:
+        with pytest.raises(LedgerError, match="damaged, or was edited"):
+            call()
+
+
+def test_a_lost_charge_is_seen(ledger, path):
+    """One byte says how many rows a page holds: with one fewer, the last charge would not count."""
+    for _ in range(3):
+        charge(ledger, Budget(0.1))
+    with closing(sqlite3.connect(path)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'charge'").fetchall()
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+    content = bytearray(path.read_bytes())
+    place = (page - 1) * size + 4
+    assert content[place] == 3
+    content[place] = 2
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.spent()
+
+
+def test_a_name_that_is_no_text_is_damage(ledger, path):
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE closure", b"CREATE TABL\xc2 closure"))
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.spent()
+
+
+@pytest.mark.parametrize("plan", ["x", "5", "", "[" * 10_000])
+def test_a_plan_that_is_not_as_written(ledger, path, plan):
+    query(
+        path,
+        "INSERT INTO charge (dataset, time, method, plan, seeded, epsilon) "
+        f"VALUES (1, '', 'DPM', '{plan}', 0, '1/10')",
+    )
+    with pytest.raises(LedgerError, match="a plan that is not as it was written"):
+        ledger.history()
+    assert ledger.spent() == Budget(0.1)

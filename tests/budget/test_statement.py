@@ -10,6 +10,7 @@ import pytest
 from sfumato.aggregates import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.domain import Unit
+from sfumato.errors import ParameterError
 
 LAPLACE = Record("rows", "discrete Laplace", Sensitivity(), Fraction(4))
 GAUSSIAN = Record("sums", "discrete Gaussian", Sensitivity(5, 9, 3, 2), Fraction(10))
@@ -89,3 +90,35 @@ def test_round_trips(one):
 def test_sums_in_a_file_are_not_believed():
     forged = {**PURE.to_dict(), "spent": {"epsilon": "1/1000"}, "statement": "perfectly private"}
     assert PrivacyStatement.from_dict(forged).epsilon == 0.5
+
+
+DAMAGES = {
+    "a step without a name": {"step": 5},
+    "an unknown mechanism": {"mechanism": "none"},
+    "no sensitivity": {"sensitivity": {"l1": 0}},
+    "a sensitivity of text": {"sensitivity": {"l1": "1"}},
+    "a sensitivity beyond numbers": {"sensitivity": {"l1": 10**400}},
+    "no noise": {"scale": "0"},
+    "noise beyond numbers": {"scale": "1e999999999"},
+    "noise that cannot be drawn": {"scale": str(2**60)},
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_step_that_cannot_have_run(name):
+    stated = PURE.to_dict()
+    stated["steps"][0] |= DAMAGES[name]
+    with pytest.raises(ParameterError, match="must"):
+        PrivacyStatement.from_dict(stated)
+
+
+def test_a_pure_budget_with_gaussian_noise_is_no_statement():
+    stated = APPROXIMATE.to_dict() | {"budget": {"epsilon": "1"}}
+    with pytest.raises(ParameterError, match="must not pay for Gaussian noise"):
+        PrivacyStatement.from_dict(stated)
+
+
+@pytest.mark.parametrize("seeded", [None, 0, "false"])
+def test_whether_there_was_a_seed_is_true_or_false(seeded):
+    with pytest.raises(ParameterError, match="`seeded` must be true or false"):
+        PrivacyStatement.from_dict(PURE.to_dict() | {"seeded": seeded})

@@ -348,3 +348,9 @@ def test_the_last_radius_is_small_where_noise_is_large(noise, share):
     counts = np.append(np.histogram(lengths, np.append(0.0, edges))[0], 0)
     reach = Reach.read(counts, edges)
     assert refine_module.last_radius(reach, noise) == reach.holding(share)
+
+
+def test_sizes_are_in_doubt_by_no_more_than_all_rows_where_noise_hides_distances():
+    for seed in range(20):
+        model = refine(curator_over(np.zeros((0, 2)), budget=Budget(1), seed=seed), CORNERS)
+        assert (model.size_stds < 1000).all()

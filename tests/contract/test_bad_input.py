@@ -49,6 +49,8 @@ BAD_PARAMETERS = [
     ({"rho": np.inf}, "rho"),
     ({"rho": 0.1, "epsilon": 0.5}, "give `rho`, or `epsilon`"),
     ({"rho": 0.1, "delta": 1e-6}, "give `rho`, or `epsilon`"),
+    ({"rho": 0.1, "delta": np.ones(2)}, "delta"),
+    ({"rho": 0.1, "epsilon": np.ones(2)}, "give `rho`, or `epsilon`"),
     ({"n_clusters": 0}, "n_clusters"),
     ({"n_clusters": -3}, "n_clusters"),
     ({"n_clusters": 2.0}, "n_clusters"),
@@ -90,6 +92,7 @@ def frame(column):
 BAD_TABLES = {
     "NaN": np.array([[SECRET, np.nan]]),
     "inf": np.array([[SECRET, np.inf]]),
+    "both infinities": np.array([[np.inf, -np.inf]]),
     "minus inf": np.array([[SECRET, -np.inf]]),
     "strings": np.array([[SPELLED, "1"]]),
     "objects": np.array([[SPELLED, SECRET]], dtype=object),
@@ -296,3 +299,9 @@ def test_the_ledger_is_asked_after_everything_else_was_checked(estimator_class, 
         with pytest.raises(ParameterError):
             make(**parameters, ledger=ledger).fit(np.zeros((3, 2)))
     assert ledger.history() == []
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 1.5, "2", None, 10**9])
+def test_a_plan_for_no_columns(make, n_features):
+    with pytest.raises(ParameterError, match="`n_features` must be an integer >= 1"):
+        make().plan(n_features)

@@ -126,3 +126,14 @@ def test_bad_estimates(rows, tmp_path):
         estimate_bounds(rows, ["x"])
     with pytest.raises(ParameterError, match="'y' must be in the table"):
         estimate_bounds(table_of(rows, 1), ["y"])
+
+
+@pytest.mark.parametrize("columns", [5, "a", [1], [["a"]]])
+def test_columns_are_a_list_of_names(columns):
+    with pytest.raises(ParameterError, match="`columns` must be a list of names"):
+        estimate_bounds(np.zeros((5, 1)), columns)
+
+
+def test_the_budget_of_a_fit_is_a_budget(rows):
+    with pytest.raises(ParameterError, match="`budget` must be a Budget"):
+        suggest_max_rows(table_of(rows, 1), "person", budget=5)

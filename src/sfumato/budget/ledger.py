@@ -320,7 +320,7 @@ def _charges(connection: sqlite3.Connection, key: int) -> list[Charge]:
         (key,),
     ).fetchall()
     return [
-        Charge(number, time, method, json.loads(plan), _budget(amounts), bool(seeded), outcome)
+        Charge(number, time, method, _plan(plan), _budget(amounts), bool(seeded), outcome)
         for number, time, method, plan, seeded, outcome, *amounts in rows
     ]
 
@@ -339,6 +339,16 @@ def _budget(amounts: Iterable[str | None]) -> Budget:
         return Budget.from_dict({name: text for name, text in named if text is not None})
     except ParameterError as error:
         raise LedgerError("The ledger holds an amount that is no exact number. Restore a backup.") from error
+
+
+def _plan(text: str) -> str | dict[str, Any]:
+    try:
+        plan = json.loads(text)
+    except (ValueError, RecursionError):
+        plan = None
+    if not isinstance(plan, str | dict):
+        raise LedgerError("The ledger holds a plan that is not as it was written. Restore a backup.")
+    return plan
 
 
 def _now() -> str:

@@ -33,6 +33,10 @@ _CAUSES = {
     sqlite3.SQLITE_FULL: "could not be written, because the disk is full. Free some space.",
     sqlite3.SQLITE_CORRUPT: "is damaged ({error}). Restore a backup and charge what was released since.",
 }
+_DAMAGED = (
+    "The ledger {path} is damaged, or was edited: its tables are not as they were written. Restore a backup "
+    "and charge what was released since."
+)
 
 
 @contextmanager
@@ -50,6 +54,8 @@ def transaction(
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise LedgerError(_explained(error, path, timeout)) from error
+    except UnicodeDecodeError:  # SQLite quotes a part of the file that is no text
+        raise LedgerError(_DAMAGED.format(path=path)) from None
 
 
 def _harden(connection: sqlite3.Connection) -> None:
@@ -75,6 +81,23 @@ def _check_schema(connection: sqlite3.Connection, path: Path, create: bool) -> N
             f"The ledger {path} has schema version {version}, and this sfumato reads {_SCHEMA_VERSION}. "
             "Upgrade sfumato to the version that wrote the ledger."
         )
+    elif not _is_whole(connection):
+        raise LedgerError(_DAMAGED.format(path=path))
+
+
+def _is_whole(connection: sqlite3.Connection) -> bool:
+    """Whether tables and rules are those of the schema, and no row is lost or of another type."""
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    written = {_lax(sql) for sql in _schema() if sql.startswith("CREATE")}
+    if {_lax(str(sql)) for (sql,) in found} != written:
+        return False
+    told = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    return told == [("ok",)] and not connection.execute("PRAGMA foreign_key_check").fetchall()
+
+
+def _lax(sql: str) -> str:
+    """The statement as an older SQLite takes it."""
+    return sql.removesuffix(" STRICT")
 
 
 def _schema() -> Iterator[str]:

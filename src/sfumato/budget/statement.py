@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
-from fractions import Fraction
 from functools import cached_property
+from typing import get_args
 
 from sfumato.aggregates import Sensitivity
-from sfumato.budget._budget import Budget
-from sfumato.budget.accounting import Record, epsilon_at
+from sfumato.budget._budget import Budget, as_exact
+from sfumato.budget.accounting import Mechanism, Record, epsilon_at
+from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR
 from sfumato.budget.plan import composed
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError
 
 SEEDED_WARNING = "seeded: do not publish"
+_LARGEST_RHO = 10**90  # of a step in a file: beyond, sums leave the range of budgets
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,28 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> PrivacyStatement:
         """Inverse of `to_dict`; the sums are computed again from the steps."""
-        steps = tuple(
-            Record(s["step"], s["mechanism"], Sensitivity(**s["sensitivity"]), Fraction(s["scale"]))
-            for s in data["steps"]  # type: ignore[attr-defined]
-        )
-        unit = Unit(**data["unit"])  # type: ignore[arg-type]
-        return cls(Budget.from_dict(data["budget"]), unit, steps, bool(data["seeded"]))  # type: ignore[arg-type]
+        steps = tuple(_record(**step) for step in data["steps"])  # type: ignore[attr-defined]
+        budget, seeded = Budget.from_dict(data["budget"]), data["seeded"]  # type: ignore[arg-type]
+        if budget.kind == "pure" and any(record.epsilon is None for record in steps):
+            raise ParameterError("a pure budget must not pay for Gaussian noise, got a step with it")
+        if not isinstance(seeded, bool):
+            raise ParameterError(f"`seeded` must be true or false, got {seeded!r}")
+        return cls(budget, Unit(**data["unit"]), steps, seeded)  # type: ignore[arg-type]
+
+
+def _record(step: str, mechanism: Mechanism, sensitivity: dict[str, int], scale: str) -> Record:
+    """Record that a file states, if it is one of a mechanism that can run."""
+    if not isinstance(step, str) or mechanism not in get_args(Mechanism):
+        raise ParameterError(f"a step must have a name and a known mechanism, got {step!r}, {mechanism!r}")
+    if not all(isinstance(number, int) and number > 0 for number in sensitivity.values()):
+        raise ParameterError(f"the sensitivity of step {step!r} must be in positive integers")
+    exact = as_exact("scale", scale)
+    if not (0 < exact.numerator <= MAX_NUMERATOR and exact.denominator <= MAX_DENOMINATOR):
+        raise ParameterError(f"the noise of step {step!r} must be of a scale that can be drawn")
+    record = Record(step, mechanism, Sensitivity(**sensitivity), exact)
+    if record.rho > _LARGEST_RHO:
+        raise ParameterError(f"the cost of step {step!r} must be one that can be paid, got more")
+    return record
 
 
 def _rounded_up(value: float) -> str:

@@ -15,7 +15,6 @@ from sfumato.columns import Missing
 from sfumato.curator import Curator
 from sfumato.density.dbscan import LARGEST_ETA, DBSCANModel, Guarantee, cell_width, dbscan, stencils_of
 from sfumato.density.geometry import (
-    MOST_CELLS,
     Metric,
     column_units,
     least_width,
@@ -25,7 +24,7 @@ from sfumato.density.geometry import (
     widths_of,
 )
 from sfumato.density.neighbourhoods import block_bytes
-from sfumato.domain import Domain, Grid
+from sfumato.domain import MOST_CELLS, Domain, Grid
 from sfumato.errors import GuaranteeWarning, ParameterError
 
 

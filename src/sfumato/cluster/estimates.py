@@ -62,6 +62,12 @@ class SuggestedCap:
     privacy: PrivacyStatement
 
 
+def _are_names(columns: object) -> bool:
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        return False
+    return all(isinstance(name, str) for name in columns)
+
+
 class _Question(PrivateEstimator):
     """The parameters that a question before a fit shares with a fit."""
 
@@ -123,6 +129,8 @@ def estimate_bounds(
     >>> bool((bounds.high < np.array([37.9, -122.2])).all())
     True
     """
+    if columns is not None and not _are_names(columns):
+        raise ParameterError(f"`columns` must be a list of names or None, got {columns!r}")
     chosen = ANYWHERE if columns is None else dict.fromkeys(columns, ANYWHERE)
     question = _Question(
         epsilon=epsilon,
@@ -195,6 +203,8 @@ def suggest_max_rows(
     check_whole("n_clusters", n_clusters, most=MOST_CLUSTERS)
     if not isinstance(unit, str):
         raise ParameterError(f"`unit` must name the column that identifies a person, got {unit!r}")
+    if budget is not None and not isinstance(budget, Budget):
+        raise ParameterError(f"`budget` must be a Budget or None, got {budget!r}")
     check_choice("missing", missing, ("error", "drop"))
     check_names([unit], column_names(X))
     question = _Question(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from numbers import Real
 from typing import Literal
 
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.checks import MOST_CLUSTERS, check_whole
+from sfumato.cluster.checks import MOST_CLUSTERS, check_choice, check_whole
 from sfumato.columns import Missing
 from sfumato.curator import Curator
 from sfumato.domain import Domain, Grid
@@ -54,9 +55,9 @@ def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -
     """
     check_whole("k", k)
     check_whole("d", d, most=1000)
-    if rule not in ("rugnik", "eugkm"):
-        raise ParameterError(f"`rule` must be 'rugnik' or 'eugkm', got {rule!r}")
-    if not (n <= _LARGEST and 0 < epsilon <= _LARGEST):
+    check_choice("rule", rule, ("rugnik", "eugkm"))
+    are_numbers = isinstance(n, Real) and isinstance(epsilon, Real)
+    if not (are_numbers and n <= _LARGEST and 0 < epsilon <= _LARGEST):
         raise ParameterError(f"`n` and `epsilon` must be numbers, `epsilon` positive, got {n!r}, {epsilon!r}")
     n = max(float(n), 1.0)
     if rule == "eugkm":

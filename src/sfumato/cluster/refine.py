@@ -114,12 +114,14 @@ def _settled(curator: Curator, centers: FloatArray, reach: Reach, noise: float) 
     of_noise = mean_stds(noisy.sums, _divisors(noisy), noisy.sum_std, noisy.size_std)
     of_clipping = ONE_SIDED * reach.beyond(radius) / scale
     moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
-    spread = np.sqrt(max(reach.mean_square, 1e-300))
+    spread = np.sqrt(reach.mean_square)
+    # Where the noise hides how far rows are, all of a group may have been on the other side of a border.
+    changed = moving / spread if spread > 0 else np.ones(len(moving))
     return CentreModel(
         cells.centers,
         cells.sizes,
         center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / scale) ** 2),
-        size_stds=np.hypot(noisy.size_std, cells.sizes * moving / spread),
+        size_stds=np.hypot(noisy.size_std, cells.sizes * changed),
     )
 
 

@@ -22,11 +22,19 @@ from sfumato.density.geometry import Metric
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.merging import merge_tree
 from sfumato.density.neighbourhoods import large_sums
-from sfumato.density.regions import CONFIDENCE, Regions, measured_regions, noise_of_sum, selection_bias
+from sfumato.density.regions import (
+    CONFIDENCE,
+    Regions,
+    check_same_columns,
+    measured_regions,
+    noise_of_sum,
+    selection_bias,
+)
 from sfumato.density.spans import Span
 from sfumato.density.stencils import Stencils, near_offsets
 from sfumato.density.tails import allowances
 from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
 
 LARGEST_ETA = 4.0
 FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
@@ -56,6 +64,11 @@ class Guarantee:
     rho: float
     tau: int
     beta: float
+
+    def check(self) -> None:
+        """Refuse numbers of no guarantee: a file may hold such."""
+        if min(self.radius, self.rho, self.tau) < 0 or not 1 <= self.min_samples <= 10**18:
+            raise ParameterError(f"a guarantee must have positive numbers, got {self}")
 
     def __str__(self) -> str:
         return (
@@ -89,6 +102,15 @@ class DBSCANModel:
     eta: float
     valleys: bool
     metric: Metric
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        check_same_columns(self.histogram.grid, self.regions.grid)
+        if not (0 < self.eta <= LARGEST_ETA and 0 < self.guarantee.beta < 1):
+            raise ParameterError(
+                f"`eta` must be from 0 to {LARGEST_ETA:g} and `beta` from 0 to 1, got {self.eta!r} and "
+                f"{self.guarantee.beta!r}"
+            )
 
     @property
     def n_features(self) -> int:

@@ -14,7 +14,6 @@ Metric = Literal["euclidean", "geo"]
 
 METRES_PER_DEGREE = 6_371_008.8 * math.pi / 180  # along a meridian of a sphere of the Earth's mean radius
 MOST_DISTORTION = 0.1
-MOST_CELLS = 2**62  # flat indices of cells are 64-bit integers
 
 
 def column_units(metric: str, domain: Domain) -> FloatArray:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.aggregates.base import check_shape
 from sfumato.domain import Grid, IntArray
+from sfumato.errors import ParameterError
+
+NOISES = ("discrete Laplace", "discrete Gaussian")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,17 @@ class NoisyHistogram:
     scale: float
     cells: IntArray | None = None
     threshold: int = 0
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        if self.cells is not None:
+            self.grid.check_cells(self.cells)
+        check_shape("counts", self.counts, self.grid.n_cells if self.cells is None else len(self.cells))
+        if self.mechanism not in NOISES or not 2**-32 < self.scale <= 2**52:
+            raise ParameterError(
+                f"the noise must be {' or '.join(NOISES)}, of a scale that can be drawn, got "
+                f"{self.mechanism!r} of {self.scale!r}"
+            )
 
     @property
     def is_dense(self) -> bool:

@@ -22,11 +22,18 @@ from scipy.stats import chi2
 from sfumato.density.geometry import Metric
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.merging import MergeTree, merge_tree
-from sfumato.density.regions import CONFIDENCE, Regions, measured_regions, selection_bias
+from sfumato.density.regions import (
+    CONFIDENCE,
+    Regions,
+    check_same_columns,
+    measured_regions,
+    selection_bias,
+)
 from sfumato.density.spans import Span
 from sfumato.density.stencils import adjacent_offsets
 from sfumato.density.tails import log_moments
 from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
 
 _NOTHING = 1e-9  # rows per cell: what rounding leaves of none
 FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
@@ -89,6 +96,12 @@ class DensityModel:
     regions: Regions
     prominence: float
     metric: Metric
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        check_same_columns(self.histogram.grid, self.regions.grid)
+        if not self.histogram.is_dense or self.prominence <= 0:
+            raise ParameterError("a tree must have all cells and a positive `prominence`, got others")
 
     @property
     def n_features(self) -> int:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from sfumato.aggregates.base import check_shape
 from sfumato.density.histogram import NoisyHistogram
 from sfumato.density.spans import Span
 from sfumato.density.tails import allowances
 from sfumato.domain import FloatArray, Grid, IntArray
+from sfumato.errors import ParameterError
 
 CONFIDENCE = 0.95  # of the intervals of all methods
 _FEW_CELLS = 32  # up to here the law of a sum is computed, beyond it is normal to all digits that are shown
@@ -40,6 +42,16 @@ class Regions:
     counts: FloatArray
     confidence: float
 
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        self.grid.check_cells(self.cells)
+        check_shape("counts", self.counts, self.n_spans, 3)
+        check_shape("labels", self.labels, len(self.cells))
+        if not np.array_equal(np.unique(self.labels), np.arange(self.n_spans)):
+            raise ParameterError(f"`labels` must name each of the {self.n_spans} spans, got others")
+        if (self.counts < 0).any() or not 0 < self.confidence < 1:
+            raise ParameterError("`counts` must be at least 0, and `confidence` between 0 and 1, got others")
+
     @property
     def n_spans(self) -> int:
         """Number of spans."""
@@ -61,6 +73,14 @@ class Regions:
         return tuple(
             Span(label, float(count), float(low), float(high), self.confidence, self.grid, cells)
             for label, ((count, low, high), cells) in enumerate(zip(self.counts, groups, strict=True))
+        )
+
+
+def check_same_columns(grid: Grid, other: Grid) -> None:
+    """Refuse grids over different numbers of columns."""
+    if len(grid.shape) != len(other.shape):
+        raise ParameterError(
+            f"the grids must have the same columns, got {len(grid.shape)} and {len(other.shape)}"
         )
 
 

@@ -123,7 +123,8 @@ def _denoised(cluster: _Cluster, variance: float, rehearsal: Rehearsal) -> tuple
     trust = (cluster.rows + misfit) / total
 
     def squared(slopes: FloatArray, wanted: FloatArray) -> float:
-        fitted = slopes / total / float((slopes**2 / total).sum())
+        steepness = float((slopes**2 / total).sum())  # none where a cluster lies within one cell
+        fitted = slopes / total / (steepness or 1.0)
         weights = fitted * (float((wanted * slopes).sum()) - float((trust * wanted * slopes).sum()))
         weights += trust * wanted
         return float(((weights - wanted) ** 2 * cluster.rows + weights**2 * variance).sum())

@@ -174,7 +174,8 @@ def _passed_on(clip: float, d: int) -> float:
     The mean divergence of clipping: 1 within the radius, and (d - 1) / d of radius over distance beyond.
     """
     distances = _distances(d)
-    return float(np.where(distances <= clip, 1.0, (d - 1) / d * clip / distances).mean())
+    passed = float(np.where(distances <= clip, 1.0, (d - 1) / d * clip / distances).mean())
+    return max(passed, 0.5 / _N_SHARES)  # of one column, a radius may hold less than any of the shares
 
 
 def _left(offset: float, noise: float, passed: float, draws: tuple[FloatArray, FloatArray]) -> float:

@@ -23,6 +23,7 @@ from sfumato.cluster.density import BYTES_PER_CELL, BYTES_PER_LISTED, N_FALSE
 from sfumato.cluster.dpm import N_BINS as TREE_BINS
 from sfumato.cluster.refine import SPLIT_RULE
 from sfumato.density.histogram import NoisyHistogram
+from sfumato.domain import LARGEST_BOUND, MOST_COLUMNS
 from sfumato.engine.base import BLOCK_VALUES, N_THREADS
 from sfumato.errors import ParameterError
 from sfumato.planner import cells, centres, density
@@ -122,11 +123,11 @@ def forecast(
     (119, 119)
     """
     check_positive("n", n, most=LARGEST_COUNT)
-    check_whole("d", d)
+    check_whole("d", d, most=MOST_COLUMNS)
     if k is not None:
         check_whole("k", k, most=MOST_CLUSTERS)
     if spread is not None:
-        check_positive("spread", spread)
+        check_positive("spread", spread, least=1 / LARGEST_BOUND, most=LARGEST_BOUND)
     rehearsal = Rehearsal.of(estimator, float(n), int(d), int(k or _n_clusters(estimator)), spread)
     has_cells = isinstance(rehearsal.method, _CELL_METHODS) and rehearsal.steps & {"grid", "cells"}
     facts = _cell_facts(rehearsal) if has_cells else _centre_facts(rehearsal)
@@ -306,6 +307,8 @@ def _made(
 ) -> Callable[..., PrivateClusterer]:
     """Constructor that lacks only the budget."""
     cls = _found(method) if isinstance(method, str) else method
+    if not (inspect.isclass(cls) and issubclass(cls, PrivateClusterer)):
+        raise ParameterError(f"`method` must be a name or a class of a method, got {method!r}")
     known = [name for name in inspect.signature(cls).parameters if name not in ("epsilon", "delta", "rho")]
     if unknown := sorted(set(settings) - set(known)):
         raise ParameterError(
