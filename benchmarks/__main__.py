@@ -21,6 +21,7 @@ TABLES = (
     "kmeans_budgets",
     "planner_accuracy",
     "kmeans_time",
+    "growth",
     "density_accuracy",
     "density_time",
     "people",

@@ -15,8 +15,8 @@ from sklearn.cluster import DBSCAN, KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks.centre_data import markdown
+from benchmarks.clocks import kilobytes, seconds
 from benchmarks.density_data import CABS_BOX, PAPER_SETS, accelerations, at_hand, cabs, fit, rows_of
-from benchmarks.kmeans_time import kilobytes, seconds
 from benchmarks.papers import published
 from benchmarks.pictures import PICTURES, STYLE
 from sfumato import DPDBSCAN, DensityTree, plot

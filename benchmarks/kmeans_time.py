@@ -1,20 +1,15 @@
 """Time and memory of the centre methods against scikit-learn's k-means with 10 starts, 64 clusters."""
 
-import gc
 import json
-import os
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks.centre_data import DATA_SETS, make, markdown, methods, rows_of
+from benchmarks.clocks import in_own_process, peak_above, seconds
 
 NAMES = ("synth_10d", "synth_100d")
 REPEATS, QUICK_REPEATS, QUICK_ROWS = 5, 1, 10_000
@@ -30,19 +25,12 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
     n_rows, repeats = (QUICK_ROWS, QUICK_REPEATS) if quick else (100_000, REPEATS)
     rows = []
     for name in NAMES:
-        timed = in_own_process("times", name, n_rows, repeats)
+        timed = in_own_process(__name__, "times", name, n_rows, repeats)
         for row in timed:
-            row |= in_own_process("memory", name, n_rows, row["method"])
+            row |= in_own_process(__name__, "memory", name, n_rows, row["method"])
             rows.append(row)
             print(row, flush=True)
     return rows
-
-
-def in_own_process(*arguments: object) -> Any:
-    command = [sys.executable, "-m", "benchmarks.kmeans_time", *map(str, arguments)]
-    # Large arrays go back to the system when they are freed, so that no peak hides in memory kept for later.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**20)} if arguments[0] == "memory" else None
-    return json.loads(subprocess.check_output(command, text=True, env=environment))
 
 
 def times(name: str, n_rows: int, repeats: int) -> list[dict[str, Any]]:
@@ -77,15 +65,9 @@ def memory(name: str, n_rows: int, method: str) -> dict[str, Any]:
     """Peak of one fit above what is held before it, kernels and calibration warm."""
     X = rows_of(name, 0, n_rows).X
     fitter(method, name, n_rows, seed=0).fit(X[:1000])
-    gc.collect()
-    reset = Path("/proc/self/clear_refs")
-    if not reset.exists():  # only Linux keeps a peak that can be reset
-        return {"above_data_mb": None}
-    reset.write_text("5")
-    before = kilobytes("VmRSS")
     with threadpool_limits(BASES.get(method)):
-        fitter(method, name, n_rows, seed=1).fit(X)
-    return {"above_data_mb": (kilobytes("VmHWM") - before) / 1024, "data_mb": X.nbytes / 2**20}
+        above = peak_above(lambda: fitter(method, name, n_rows, seed=1).fit(X))
+    return {"above_data_mb": above, "data_mb": X.nbytes / 2**20}
 
 
 def fitter(method: str, name: str, n_rows: int, seed: int) -> Any:
@@ -93,17 +75,6 @@ def fitter(method: str, name: str, n_rows: int, seed: int) -> Any:
     if method in BASES:
         return KMeans(data.n_clusters, n_init=10, random_state=seed)
     return make(method, data, epsilon=1.0, delta=rows_of(name, 0, n_rows).delta, seed=seed)
-
-
-def kilobytes(field: str) -> int:
-    status = Path("/proc/self/status").read_text()
-    return int(status.split(f"{field}:")[1].split()[0])
-
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def render(rows: list[dict[str, Any]]) -> str:

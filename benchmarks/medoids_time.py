@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import pairwise_distances
 
 from benchmarks.centre_data import markdown
-from benchmarks.kmeans_time import kilobytes, seconds
+from benchmarks.clocks import kilobytes, seconds
 from sfumato.medoids import k_medoids
 
 KINDS = ("50 normals", "uniform")

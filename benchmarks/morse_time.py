@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from benchmarks.centre_data import markdown
-from benchmarks.kmeans_time import seconds
+from benchmarks.clocks import seconds
 from sfumato.morse import Mixture, merge_tree
 
 N_ROWS = 20_000
