@@ -267,8 +267,8 @@ def draw(names: list[str], cells: Cells, budget: str) -> None:
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 7.2), layout="constrained")
-        panels = figure.subplots(3, 3).ravel()
+        figure = Figure(figsize=(8.4, 9.6), layout="constrained")
+        panels = figure.subplots(4, 3).ravel()
         for name, ax in zip(names, panels, strict=False):
             draw_panel(name, cells, budget, ax)
         for ax in panels[::3]:

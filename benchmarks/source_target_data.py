@@ -96,6 +96,9 @@ KINDS = {
     "mnist_1_7": Kind("MNIST 1 → 7", lambda: digits(1, 7)),
     "mnist_5_2": Kind("MNIST 5 → 2", lambda: digits(5, 2)),
     "mnist_9_6": Kind("MNIST 9 → 6", lambda: digits(9, 6)),
+    "mnist_7_1": Kind("MNIST 7 → 1", lambda: digits(7, 1)),
+    "mnist_2_5": Kind("MNIST 2 → 5", lambda: digits(2, 5)),
+    "mnist_6_9": Kind("MNIST 6 → 9", lambda: digits(6, 9)),
     "housing_low": Kind("Housing low → middle-low", lambda: quarters("low", "middle-low")),
     "housing_high": Kind("Housing high → middle-high", lambda: quarters("high", "middle-high")),
 }

@@ -98,6 +98,7 @@ def test_a_ball_far_from_the_origin_has_one_step_for_all_columns():
     [
         ({"max_rows": 0, "column": "person"}, "max_rows_per_unit"),
         ({"max_rows": -1, "column": "person"}, "max_rows_per_unit"),
+        ({"max_rows": 10**400, "column": "person"}, "2**40"),
         ({"max_rows": 1.5, "column": "person"}, "1.5"),
         ({"max_rows": True, "column": "person"}, "True"),
         ({"max_rows": "3", "column": "person"}, "'3'"),

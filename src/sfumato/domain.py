@@ -54,8 +54,10 @@ class Unit:
     def __post_init__(self) -> None:
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
             raise ParameterError(f"`unit` must be the name of a column, got {self.column!r}")
-        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or self.max_rows < 1:
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int):
             raise ParameterError(f"`max_rows_per_unit` must be an integer >= 1, got {self.max_rows!r}")
+        if not 1 <= self.max_rows <= ALL_ROWS:
+            raise ParameterError(f"`max_rows_per_unit` must be from 1 to 2**40, got {self.max_rows}")
         if self.column is None and self.max_rows != 1:
             raise ParameterError(
                 f"`max_rows_per_unit` is {self.max_rows} but `unit` is None: name the column that "

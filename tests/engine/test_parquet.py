@@ -17,7 +17,7 @@ from sfumato import Budget, GridKMeans, Ledger, progress
 from sfumato.aggregates import Cells, RowCount
 from sfumato.columns import Columns, Coordinate, read_bounds
 from sfumato.domain import Domain, Grid, Unit
-from sfumato.engine import MemoryEngine, open_engine, parquet
+from sfumato.engine import MemoryEngine, column_names, open_engine, parquet
 from sfumato.engine.parquet import ParquetEngine, open_dataset
 from sfumato.engine.people import cap_rows
 from sfumato.errors import DataError, ParameterError
@@ -264,3 +264,10 @@ def test_labels_of_files(tmp_path, quick):
     model = GridKMeans(3, bounds=(-1, 1), random_state=0).fit(folder)
     assert (model.predict(folder) == model.release_.model.predict(rows)).all()
     assert (model.labels_ == model.predict(folder)).all()
+
+
+def test_names_of_columns_that_are_no_text(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"\x80ast,north\n1,2\n")
+    with pytest.raises(DataError, match="names that are text in UTF-8"):
+        column_names(str(path))

@@ -34,7 +34,10 @@ def column_names(X: Any) -> list[str]:
     """Names of the columns of a table. Of files, reads the schema of the first."""
     if is_spark(X):
         return [str(name) for name in X.columns]
-    return [str(name) for name in _arrow(X).schema.names]
+    try:
+        return [str(name) for name in _arrow(X).schema.names]
+    except UnicodeDecodeError:
+        raise DataError("`X` must have column names that are text in UTF-8: save it so") from None
 
 
 def check_types(X: Any, columns: Columns) -> None:
