@@ -195,6 +195,7 @@ SPENDS = [
         yield
 """,
         """\
+    charge = 0
     try:
         yield
         charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
@@ -381,7 +382,7 @@ LEAKS = [
     ),
     Mutant(
         "values in an error",
-        "cluster.base",
+        "errors",
         '    return f"`{name}` must be a table of numbers: drop or encode the other columns"',
         '    return f"`{name}` must be a table of numbers, got {problem}"',
         ("contract/test_bad_input.py::test_bad_tables[LloydKMeans-strings]",),

@@ -23,7 +23,7 @@ from sfumato.cluster.density import BYTES_PER_CELL, BYTES_PER_LISTED, N_FALSE
 from sfumato.cluster.dpm import N_BINS as TREE_BINS
 from sfumato.cluster.refine import SPLIT_RULE
 from sfumato.density.histogram import NoisyHistogram
-from sfumato.domain import LARGEST_BOUND, MOST_COLUMNS
+from sfumato.domain import ALL_ROWS, LARGEST_BOUND, MOST_COLUMNS
 from sfumato.engine.base import BLOCK_VALUES, N_THREADS
 from sfumato.errors import ParameterError
 from sfumato.planner import cells, centres, density
@@ -314,6 +314,7 @@ def _made(
         raise ParameterError(
             f"settings must be parameters of {cls.__name__} ({', '.join(known)}), got `{unknown[0]}`"
         )
+    check_whole("max_rows_per_unit", max_rows_per_unit, most=ALL_ROWS)
     parameters = {"bounds": bounds, "max_rows_per_unit": max_rows_per_unit, **settings}
     if max_rows_per_unit != 1:
         parameters.setdefault("unit", _PERSON)
