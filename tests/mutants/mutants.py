@@ -197,8 +197,7 @@ SPENDS = [
         """\
     charge = 0
     try:
-        yield
-        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        yield; charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
 """,
         (ESTIMATORS + "the_ledger_is_charged_the_plan_before_the_first_row[LloydKMeans]",),
     ),
