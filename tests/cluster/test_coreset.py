@@ -120,6 +120,7 @@ def test_every_declared_step_is_asked(rows, max_depth, levels):
     "parameters",
     [
         {"max_depth": 0},
+        {"max_depth": np.array([1.0, 2.0])},
         {"max_depth": 41},
         {"max_depth": "deep"},
         {"max_depth": True},

@@ -17,6 +17,12 @@ def check_whole(name: str, value: object, most: int = 10**18) -> None:
         raise ParameterError(f"`{name}` must be an integer >= 1 and at most {most:g}, got {value!r}")
 
 
+def check_whole_or_auto(name: str, value: object, most: int) -> None:
+    """Refuse all but "auto" and an integer from 1 to `most`."""
+    if not (isinstance(value, str) and value == "auto"):
+        check_whole(name, value, most)
+
+
 def check_positive(name: str, value: object, least: float = 0.0, most: float = 1e300) -> None:
     """Refuse all but a positive number, from `least` to `most`."""
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.checks import check_flag, check_whole
+from sfumato.cluster.checks import check_flag, check_whole, check_whole_or_auto
 from sfumato.cluster.refine import refine, refinement_steps
 from sfumato.columns import Missing
 from sfumato.curator import Curator, sums_sensitivity
@@ -377,5 +377,4 @@ class CoresetKMeans(PrivateClusterer):
     def _check_parameters(self) -> None:
         check_flag("refine", self.refine)
         check_whole("n_clusters", self.n_clusters, most=10**6)
-        if self.max_depth != "auto":
-            check_whole("max_depth", self.max_depth, most=MOST_LEVELS)
+        check_whole_or_auto("max_depth", self.max_depth, most=MOST_LEVELS)

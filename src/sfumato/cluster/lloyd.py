@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.budget import Budget, Ledger, Plan, Step
 from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.checks import check_flag, check_whole
+from sfumato.cluster.checks import check_flag, check_whole, check_whole_or_auto
 from sfumato.cluster.mixtures import given_covariances, with_covariances
 from sfumato.cluster.refine import refine, refinement_steps
 from sfumato.columns import Missing
@@ -259,8 +259,7 @@ class LloydKMeans(PrivateClusterer):
     def _check_parameters(self) -> None:
         check_flag("refine", self.refine)
         check_whole("n_clusters", self.n_clusters, most=10**4)
-        if self.n_iter != "auto":
-            check_whole("n_iter", self.n_iter, most=1000)
+        check_whole_or_auto("n_iter", self.n_iter, most=1000)
 
 
 def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums) -> FloatArray:

@@ -20,7 +20,7 @@ from sfumato.cluster.candidates import (
     recover,
     recovery_steps,
 )
-from sfumato.cluster.checks import check_flag, check_whole
+from sfumato.cluster.checks import check_flag, check_whole, check_whole_or_auto
 from sfumato.cluster.mixtures import given_covariances, with_covariances
 from sfumato.cluster.refine import refine, refinement_steps
 from sfumato.columns import Missing
@@ -163,8 +163,7 @@ class LocalSearchKMeans(PrivateClusterer):
     def _centre_plan(self, domain: Domain) -> Plan:
         check_whole("n_clusters", self.n_clusters, most=MAX_CLUSTERS)
         check_flag("refine", self.refine)
-        if not (isinstance(self.n_swaps, str) and self.n_swaps == "auto"):
-            check_whole("n_swaps", self.n_swaps, most=MAX_SWAPS)
+        check_whole_or_auto("n_swaps", self.n_swaps, most=MAX_SWAPS)
         start = 1 - REFINE_SHARE if self.refine else Fraction(1)
         k = int(self.n_clusters)
         return Plan(

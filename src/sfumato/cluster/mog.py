@@ -8,7 +8,7 @@ from typing import Literal
 from sfumato.budget import Ledger, Plan
 from sfumato.cluster.base import PrivateClusterer
 from sfumato.cluster.cell_mixtures import N_ITER, mixture_of_cells
-from sfumato.cluster.checks import check_choice, check_whole
+from sfumato.cluster.checks import check_choice, check_whole, check_whole_or_auto
 from sfumato.cluster.grid import check_columns, grid_steps, release_grid
 from sfumato.cluster.lloyd import LloydKMeans
 from sfumato.cluster.mixtures import fit_mixture, with_moments
@@ -182,8 +182,7 @@ class DPMoG(PrivateClusterer):
 
     def _check_parameters(self) -> None:
         check_whole("n_components", self.n_components, most=MOST_COMPONENTS)
-        if not (isinstance(self.n_iter, str) and self.n_iter == "auto"):
-            check_whole("n_iter", self.n_iter, most=100)
+        check_whole_or_auto("n_iter", self.n_iter, most=100)
         check_choice("assign", self.assign, ASSIGNMENTS)
         check_choice("covariance", self.covariance, ("auto", *SHAPES))
         check_choice("start", self.start, ("auto", "grid", "centers"))

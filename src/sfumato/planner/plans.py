@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sfumato import cluster
 from sfumato.aggregates.moments import BLOCK_VALUES as MOST_SHARED
 from sfumato.cluster import DPDBSCAN, DensityTree, DPMoG, GridKMeans, MorseClustering, PrivateClusterer
 from sfumato.cluster.candidates import LEAVES_PER_CANDIDATE, max_candidates
-from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
+from sfumato.cluster.checks import MOST_CLUSTERS, check_flag, check_positive, check_whole
 from sfumato.cluster.coreset import EXTRA_LEVELS
 from sfumato.cluster.coreset import N_BINS as CORESET_BINS
 from sfumato.cluster.density import BYTES_PER_CELL, BYTES_PER_LISTED, N_FALSE
@@ -286,7 +287,8 @@ def budget_for(
         raise ParameterError("`center_error`, `size_error` or `smallest_cluster` must be given, got none")
     for name, value in wanted.items():
         check_positive(name, value)
-    if in_rho and delta:
+    check_flag("in_rho", in_rho)
+    if in_rho and not (isinstance(delta, Real) and delta == 0):
         raise ParameterError(f"`delta` must be 0 with a rho, got {delta!r}")
     make = _made(method, k, settings, bounds, max_rows_per_unit)
 
