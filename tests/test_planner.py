@@ -319,6 +319,10 @@ def test_the_least_budget_is_enough_and_less_is_not(method, target, others):
     assert not meets(0.98 * amount)
 
 
+def test_a_grid_with_two_cells_along_a_column():
+    assert plan(n=100, d=8, method="grid-kmeans").center_error > 0
+
+
 def test_the_least_budget_of_a_grid_is_enough():
     """Its cells come in whole numbers, so that a little less may do, too."""
     assert budget_for(20_000, 2, 4, "grid-kmeans", smallest_cluster=50, in_rho=True).smallest_cluster <= 50

@@ -215,6 +215,7 @@ BAD_PARAMETERS = [
     ({"gamma": "0.1"}, "gamma"),
     ({"coreset": -0.1}, "`coreset` must be a number from 0 to 1"),
     ({"coreset": 1.1}, "coreset"),
+    ({"coreset": 10**400}, "coreset"),
     ({"bound_share": 1.0, "sanitizer": "nas"}, "bound_share"),
     ({"bound_share": 0.5}, "no bound is known for sanitizer='displacement'"),
     ({"sanitizer": "nas", "t": 10**6, "coreset": 0.05}, "`t` must be smaller"),

@@ -422,8 +422,9 @@ def _diameter(domain: Domain) -> float:
     return 2 * (float(np.linalg.norm(domain.half_width)) if domain.radius is None else domain.radius)
 
 
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
+def _number(value: Any) -> Any:
+    """The value, if it is a real number of whatever size; else one that fits nowhere."""
+    return value if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
 
 
 def _check_between(name: str, value: object, fits: bool, where: str) -> None:

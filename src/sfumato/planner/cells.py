@@ -52,7 +52,7 @@ class _Cluster:
         columns = [_along(float(h) / spread, m) for h, m in zip(grid.widths, grid.shape, strict=True)]
         masses, slopes = ([column[i] for column in columns] for i in range(2))
         rows = size * _outer(masses)
-        around = size * _outer([np.convolve(mass, np.full(3, 1 / 3), "same") for mass in masses])
+        around = size * _outer([np.convolve(mass, np.full(3, 1 / 3))[1:-1] for mass in masses])
         of_centre = [_outer([*masses[:j], slopes[j], *masses[j + 1 :]]) for j in range(len(columns))]
         gradients = size / spread * np.array(of_centre)
         seen = rows > _NOTHING * size  # elsewhere differences of probabilities are rounding
