@@ -51,7 +51,7 @@ def test_people(make, rows, kind, max_rows, d):
 def test_private_bounds(make, rows, kind):
     """Rows far from the origin, of which nothing is known but that they are numbers."""
     wide = {"radius": 40.0} if "radius" in make().get_params() else {}
-    model = make(bounds="private", **wide, **kind)
+    model = make(bounds="private", random_state=0, **wide, **kind)
     model.fit(rows * [100, 3] + [5000, -20])
     assert_spent(model.privacy_, kind)
     found = [record.step for record in model.privacy_.steps]
