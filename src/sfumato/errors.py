@@ -1,15 +1,5 @@
 """Errors and warnings of sfumato. Messages echo parameters and never data."""
 
-# scikit-learn quotes values and the number of rows in some of its messages: only these pass as they are.
-_HARMLESS = ("X has ", "The feature names should match", "Found array with dim")
-_REFUSALS = {
-    "contains NaN": "must have no missing values, got NaN somewhere: drop or fill them",
-    "contains infinity": "must be finite, got infinity or a number beyond 64-bit floats somewhere",
-    "Complex data": "must hold real numbers. Complex data not supported",
-    "2D array": "must have two dimensions. Reshape your data: X.reshape(-1, 1) makes one column",
-    "0 feature(s)": "must have at least one column",
-}
-
 
 class SfumatoError(Exception):
     """Base class of every error that sfumato raises on purpose."""
@@ -45,13 +35,3 @@ class GuaranteeWarning(UserWarning):
 
 class LedgerWarning(UserWarning):
     """A run was charged and released, but the ledger could not note that it was."""
-
-
-def without_data(problem: str, name: str) -> str:
-    """What scikit-learn says about a table, without what it quotes from it."""
-    if problem.startswith(_HARMLESS):
-        return problem.replace("X has ", f"{name} has ", 1)
-    for sign, answer in _REFUSALS.items():
-        if sign in problem:
-            return f"`{name}` {answer}"
-    return f"`{name}` must be a table of numbers: drop or encode the other columns"

@@ -23,6 +23,7 @@ from sklearn.utils import gen_batches
 
 from sfumato.domain import LARGEST_BOUND
 from sfumato.errors import DataError, ParameterError
+from sfumato.given import numbers
 
 __all__ = [
     "adjusted_mutual_info",
@@ -392,10 +393,12 @@ def _first_of_each_cluster(labels: IntArray, order: IntArray, quota: int) -> Int
 
 def _labels_of_rows(table: FloatArray, centers_or_labels: npt.ArrayLike) -> IntArray:
     """Number the clusters that have rows 0, 1, ... and return the number of each row's cluster."""
-    labels, centers = _numbered(centers_or_labels), _numbers(centers_or_labels)
+    labels, centers = _numbered(centers_or_labels), None
+    with suppress(DataError):
+        centers = numbers(centers_or_labels)
     if labels is None and centers is not None and centers.ndim == 2:
         nearest = _nearest(*_matching_tables(table, centers))
-        labels = _numbered(np.concatenate([numbers for numbers, _ in nearest]))
+        labels = _numbered(np.concatenate([indices for indices, _ in nearest]))
     if labels is None or len(labels) != len(table):
         raise DataError("`centers_or_labels` must be a table of centres or hold one label for each row.")
     return labels
@@ -433,21 +436,12 @@ def _fill_nearest(table: FloatArray, columns: FloatArray, nearest: IntArray, cos
 
 
 def _table(name: str, values: npt.ArrayLike) -> FloatArray:
-    table = _numbers(values)
-    if table is None:
-        raise DataError(f"`{name}` must be a table of numbers: drop or encode the other columns.")
+    table = numbers(values, name)
     if table.ndim != 2 or table.size == 0:
         raise DataError(f"`{name}` must be two-dimensional with at least one row and one column.")
     if not (np.abs(table) <= LARGEST_BOUND).all():
         raise DataError(f"`{name}` must hold finite numbers only, of at most {LARGEST_BOUND:g} in size.")
     return table
-
-
-def _numbers(values: npt.ArrayLike) -> FloatArray | None:
-    with suppress(TypeError, ValueError, OverflowError):  # which quote values
-        array = np.asarray(values)
-        return None if np.iscomplexobj(array) else array.astype(np.float64, copy=False)
-    return None
 
 
 def _matching_tables(X: npt.ArrayLike, centers: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

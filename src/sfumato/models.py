@@ -155,10 +155,7 @@ class MixtureModel:
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Most probable component of each row."""
-        if not len(rows):
-            return np.empty(0, dtype=np.int64)
-        with np.errstate(over="ignore"):  # a row so far out is in no component
-            return self.mixture.predict(rows.clip(-LARGEST_BOUND, LARGEST_BOUND))
+        return self.mixture.predict(rows) if len(rows) else np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

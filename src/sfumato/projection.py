@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -11,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sfumato.domain import Ball, Domain, FloatArray
-from sfumato.errors import DataError, ParameterError, without_data
+from sfumato.errors import DataError, ParameterError
+from sfumato.given import checked
 from sfumato.partition import project
 
 _ROUNDING = 1e-9  # relative allowance for sums of up to 2^20 products
@@ -110,14 +110,14 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Projected rows or, more to the point, released centres of them.
         """
         check_is_fitted(self, "components_")
-        points = _harmless(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
+        points = checked(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
         if points.shape[1] != len(self.components_):
             raise DataError(f"`X` must have {len(self.components_)} columns, got {points.shape[1]}")
         middle = self._domain.midpoint
         return self._domain.clip(middle + (points - self.components_ @ middle) @ self.components_)
 
     def _checked(self, X: ArrayLike, *, reset: bool) -> FloatArray:
-        return _harmless(lambda: validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=0))
+        return checked(lambda: validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=0))
 
     @property
     def _n_features_out(self) -> int:
@@ -133,16 +133,6 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"`n_components` must be at most the number of columns, got {self.n_components} for "
                 f"n_features={n_features}"
             )
-
-
-def _harmless(check: Callable[[], FloatArray]) -> FloatArray:
-    """A table that scikit-learn accepts, or an error that quotes nothing of it."""
-    try:
-        with np.errstate(invalid="ignore"):  # of a sum of infinities
-            return check()
-    except (ValueError, OverflowError) as error:
-        problem = str(error)
-    raise DataError(without_data(problem, "X"))
 
 
 def _ball_around(domain: Domain, components: FloatArray) -> Ball:

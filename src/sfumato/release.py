@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from errno import EINVAL
@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike
 from sfumato.budget import PrivacyStatement
 from sfumato.columns import Columns
 from sfumato.curator import blocks_of
-from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain import Domain, IntArray
 from sfumato.engine import labelled
 from sfumato.errors import DataError, ParameterError, ReleaseError
+from sfumato.given import numbers
 from sfumato.models import Model, decode, encode
 
 FORMAT = "sfumato release"
@@ -83,7 +84,7 @@ class Release:
             columns = replace(self.table, unit=None, missing="error")
             parts = [self.model.predict(rows) for rows in blocks_of(X, columns)]
             return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-        rows = _numbers(X)
+        rows = numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
             raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
@@ -184,15 +185,6 @@ class Release:
             widths.add(len(self.table.coordinates))
         if len(widths) > 1:
             raise ReleaseError("its parts have different numbers of columns")
-
-
-def _numbers(X: ArrayLike) -> FloatArray:
-    with suppress(TypeError, ValueError, OverflowError):
-        rows = np.asarray(X)
-        if not np.iscomplexobj(rows):
-            return rows.astype(np.float64, copy=False)
-    # Raised out here, so that no traceback holds NumPy's message, which quotes the value.
-    raise DataError("`X` must be a table of numbers: drop or encode the other columns")
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> Path:

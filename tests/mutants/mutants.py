@@ -381,9 +381,9 @@ LEAKS = [
     ),
     Mutant(
         "values in an error",
-        "errors",
-        '    return f"`{name}` must be a table of numbers: drop or encode the other columns"',
-        '    return f"`{name}` must be a table of numbers, got {problem}"',
+        "given",
+        '            return f"`{name}` {answer}"\n    return f"`{name}` {_NO_NUMBERS}"',
+        '            return f"`{name}` {answer}"\n    return f"`{name}` {_NO_NUMBERS}, got {problem}"',
         ("contract/test_bad_input.py::test_bad_tables[LloydKMeans-strings]",),
     ),
     Mutant(

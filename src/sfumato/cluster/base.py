@@ -22,7 +22,8 @@ from sfumato.cluster.checks import check_choice, check_whole
 from sfumato.columns import Columns, Missing, complete_rows, read_bounds
 from sfumato.curator import Curator, check_types, column_names, held, is_outside, open_curator
 from sfumato.domain import LARGEST_BOUND, MOST_COLUMNS, Domain, IntArray, Unit
-from sfumato.errors import DataError, LedgerError, LedgerWarning, ParameterError, without_data
+from sfumato.errors import LedgerError, LedgerWarning, ParameterError
+from sfumato.given import checked
 from sfumato.models import Model, encode
 from sfumato.release import Release
 
@@ -176,16 +177,9 @@ class PrivateEstimator(BaseEstimator):
 
     def _checked(self, X: ArrayLike, *, reset: bool, name: str = "X", finite: bool = False) -> Any:
         finite = finite or self.missing != "drop"
-        try:
-            with np.errstate(invalid="ignore"):  # of a sum of infinities
-                rows = validate_data(
-                    self, X, reset=reset, ensure_min_samples=0, dtype=_DTYPES, ensure_all_finite=finite
-                )
-            return rows if finite or (kept := complete_rows(rows, "drop")) is None else rows[kept]
-        except (ValueError, OverflowError) as error:
-            problem = str(error)
-        # Raised out here, so that no traceback holds the message above.
-        raise DataError(without_data(problem, name))
+        options = {"ensure_min_samples": 0, "dtype": _DTYPES, "ensure_all_finite": finite}
+        rows = checked(lambda: validate_data(self, X, reset=reset, **options), name)
+        return rows if finite or (kept := complete_rows(rows, "drop")) is None else rows[kept]
 
     def _publish(
         self, model: Model, domain: Domain, privacy: PrivacyStatement, table: Columns | None

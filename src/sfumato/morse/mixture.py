@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.domain import FloatArray, IntArray
+from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray
 from sfumato.errors import ParameterError
 from sfumato.morse.kernels import Sums, fill_densities, fill_slopes, invert_lower
 
@@ -170,7 +170,8 @@ class Mixture:
 
     def log_joint(self, deviations: FloatArray) -> FloatArray:
         """Logarithm of weight times density of each live component, of shape (n, L)."""
-        found: FloatArray = self.sums.tops - 0.5 * np.einsum("nkd,nkd->nk", deviations, deviations)
+        with np.errstate(over="ignore"):  # of points so far out that no component holds them
+            found: FloatArray = self.sums.tops - 0.5 * np.einsum("nkd,nkd->nk", deviations, deviations)
         return found
 
     def local(self, points: FloatArray) -> Local:
@@ -209,14 +210,14 @@ class Mixture:
         return inverse.transpose(0, 2, 1)
 
     def checked(self, points: ArrayLike) -> FloatArray:
-        """Points as an array of the mixture's columns."""
+        """Points as an array of the mixture's columns; beyond any domain, as far as a domain may reach."""
         found = _finite("points", points, 2)
         if found.shape[1] != self.n_features:
             raise ParameterError(
                 f"`points` must have {self.n_features} columns, got {found.shape[1]}: "
                 "give the columns of the mixture"
             )
-        return found
+        return found.clip(-LARGEST_BOUND, LARGEST_BOUND)
 
 
 def squared_lengths(vectors: FloatArray, scales: FloatArray) -> FloatArray:
