@@ -1,0 +1,150 @@
+"""Digests of seeded releases: what a change that should change nothing must leave as it was.
+
+``python -m benchmarks.digests record before.json`` fits every estimator with every kind of budget on every
+kind of table and writes the SHA-256 of each release. ``python -m benchmarks.digests compare before.json
+after.json`` lists what differs. Library version and date are left out. Digests hold for one machine: another
+one may round differently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+import sfumato
+from sfumato import (
+    DPDBSCAN,
+    DPM,
+    CoresetKMeans,
+    DensityTree,
+    DPMoG,
+    GridKMeans,
+    LloydKMeans,
+    LocalSearchKMeans,
+    MaxCoverKMeans,
+    MorseClustering,
+    SourceTargetClustering,
+)
+from sfumato.datasets import separated_gaussians
+
+SEED = 7
+COLUMNS = ["x", "y", "z"]
+BUDGETS: dict[str, dict[str, Any]] = {
+    "pure": {"epsilon": 1.5},
+    "approximate": {"epsilon": 1.5, "delta": 1e-6},
+    "zcdp": {"rho": 0.4},
+}
+ESTIMATORS: dict[str, Any] = {
+    "DPM": DPM(),
+    "DPM without refinement": DPM(4, refine=False, interval=0.2),
+    "GridKMeans": GridKMeans(4),
+    "GridKMeans eugkm": GridKMeans(4, rule="eugkm", n_public=4000),
+    "LloydKMeans": LloydKMeans(4),
+    "LloydKMeans without refinement": LloydKMeans(4, refine=False),
+    "LloydKMeans with covariances": LloydKMeans(4, covariances=True),
+    "CoresetKMeans": CoresetKMeans(4),
+    "MaxCoverKMeans": MaxCoverKMeans(4),
+    "LocalSearchKMeans": LocalSearchKMeans(4),
+    "DPDBSCAN": DPDBSCAN(radius=0.5, min_samples=60),
+    "DPDBSCAN sparse": DPDBSCAN(radius=0.3, min_samples=60, max_memory=9e7),
+    "DensityTree": DensityTree(),
+    "DPMoG": DPMoG(4),
+    "DPMoG from centres": DPMoG(4, start="centers", assign="hard", covariance="full"),
+    "MorseClustering": MorseClustering(n_clusters=4),
+    "MorseClustering of a grid": MorseClustering(GridKMeans(8), labels="basin"),
+    "MorseClustering of centres": MorseClustering(DPM(), n_clusters=3),
+    "SourceTargetClustering": SourceTargetClustering(4),
+    "SourceTargetClustering nna": SourceTargetClustering(4, "nna", coreset=0.05),
+    "SourceTargetClustering nas": SourceTargetClustering(4, "nas", t=20, coreset=0.05, bound_share=0.2),
+}
+
+
+def cases(folder: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """Name of each case, and what makes its release."""
+    rows, _ = separated_gaussians(4000, n_clusters=4, n_features=3, random_state=0)
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    persons = frame.assign(person=np.arange(len(rows)) // 3 % 1000)
+    frame.to_parquet(folder / "rows.parquet")
+    tables: dict[str, tuple[Any, dict[str, Any]]] = {
+        "array": (rows, {"bounds": (-1, 1)}),
+        "frame": (frame, {"bounds": {"x": (-1, 1), "y": (-1, 1), "z": (-1.0, 1.0)}}),
+        "parquet": (folder / "rows.parquet", {"bounds": (-1, 1)}),
+        "unit": (persons, {"bounds": (-1, 1), "unit": "person", "max_rows_per_unit": 2}),
+        "private bounds": (rows, {"bounds": "private"}),
+    }
+    for method, estimator in ESTIMATORS.items():
+        for kind, budget in BUDGETS.items():
+            for name, (table, given) in tables.items():
+                is_source = isinstance(estimator, SourceTargetClustering)
+                if is_source and name == "private bounds":
+                    continue
+                fitted = clone(estimator).set_params(random_state=SEED, **budget, **given)
+                target = (rows if name == "array" else frame)[:300]
+                tables_given = (target, table) if is_source else (table,)
+                yield f"{method}, {kind}, {name}", lambda f=fitted, t=tables_given: _release(f, t)
+    yield "mixed columns, pure, frame", lambda: _release(*_mixed(persons))
+    for kind, budget in BUDGETS.items():
+        yield f"estimate_bounds, {kind}", lambda b=budget: _bounds(frame, b)
+        yield f"suggest_max_rows, {kind}", lambda b=budget: _cap(persons, b)
+
+
+def _mixed(persons: pd.DataFrame) -> tuple[Any, tuple[Any]]:
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(persons["person"] % 365, unit="D")
+    table = persons.assign(day=days, kind=np.where(persons["x"] > 0, "a", "b"))
+    table.loc[::97, "x"] = np.nan
+    dates = (pd.Timestamp("2020-01-01").to_pydatetime(), pd.Timestamp("2021-01-01").to_pydatetime())
+    bounds = {"x": (-1, 1), "day": dates, "kind": ["a", "b"]}
+    return LloydKMeans(3, bounds=bounds, missing="drop", unit="person", random_state=SEED), (table,)
+
+
+def _release(estimator: Any, tables: tuple[Any, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = estimator.fit(*tables).release_.to_dict()
+    return {name: part for name, part in found.items() if name not in ("created", "library")}
+
+
+def _bounds(frame: pd.DataFrame, budget: dict[str, Any]) -> dict[str, Any]:
+    found = sfumato.estimate_bounds(frame, random_state=SEED, **budget)
+    return {"low": found.low, "high": found.high, "privacy": found.privacy.to_dict()}
+
+
+def _cap(persons: pd.DataFrame, budget: dict[str, Any]) -> dict[str, Any]:
+    found = sfumato.suggest_max_rows(persons, "person", random_state=SEED, **budget)
+    return {"max_rows": found.max_rows, "privacy": found.privacy.to_dict()}
+
+
+def record(path: Path) -> None:
+    """Write the digest of every case."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, make in cases(Path(folder)):
+            text = json.dumps(make(), sort_keys=True, default=str)
+            found[name] = hashlib.sha256(text.encode()).hexdigest()
+            print(f"\r{len(found):4} {name:70.70}", end="", file=sys.stderr, flush=True)
+    path.write_text(json.dumps(found, indent=1))
+    print(f"\n{len(found)} releases recorded in {path}")
+
+
+def compare(before: Path, after: Path) -> int:
+    """Print what differs; 0 if nothing does."""
+    old, new = (json.loads(path.read_text()) for path in (before, after))
+    different = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    print(f"{len(old.keys() & new.keys())} releases compared, {len(different)} differ")
+    for name in different:
+        print(f"  {name}")
+    return int(bool(different))
+
+
+if __name__ == "__main__":
+    command, *paths = sys.argv[1:]
+    sys.exit({"record": record, "compare": compare}[command](*map(Path, paths)))
