@@ -28,7 +28,7 @@ check: setup
 format: setup
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 demo: setup
-	$(BIN)/python -m sfumato.demo
+	$(BIN)/sfumato demo
 bench: setup
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' && $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 docs: setup

@@ -16,7 +16,7 @@ from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cli.methods import BUILT_IN
 from sfumato.curator import open_curator
 from sfumato.domain import Domain
-from sfumato.models import CentreModel
+from sfumato.public.models import CentreModel
 from sfumato.release import Release
 
 BUDGETS: dict[str, dict[str, float]] = {

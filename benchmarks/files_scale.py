@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from sfumato import DPDBSCAN, DPM, DPMoG, GridKMeans
-from sfumato.engine import parquet
+from sfumato.private.engines import parquet
 
 FOLD = parquet.ParquetEngine.fold
 STREAMED = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)

@@ -13,9 +13,9 @@ from benchmarks.papers import published
 from sfumato import GridKMeans, grid_size
 from sfumato.datasets import separated_gaussians
 from sfumato.domain import Grid
-from sfumato.mechanisms import Entropy, discrete_laplace
+from sfumato.private.mechanisms import Entropy, discrete_laplace
 from sfumato.metrics import inertia
-from sfumato.synopsis import weighted_kmeans
+from sfumato.public.kmeans import weighted_kmeans
 
 SIZES = {2: (100, 200, 400), 4: (200, 400, 800), 8: (400, 800, 1600)}
 EPSILONS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0)

@@ -14,7 +14,7 @@ from sklearn.metrics import pairwise_distances
 
 from benchmarks.centre_data import markdown
 from benchmarks.clocks import kilobytes, seconds
-from sfumato.medoids import k_medoids
+from sfumato.public.places.medoids import k_medoids
 
 KINDS = ("50 normals", "uniform")
 DIMENSIONS, N_MEDOIDS = (2, 8), (10, 50, 100)

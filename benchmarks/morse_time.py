@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.centre_data import markdown
 from benchmarks.clocks import seconds
-from sfumato.morse import Mixture, merge_tree
+from sfumato.public.mixtures import merge_tree
+from sfumato.public.mixtures.mixture import Mixture
 
 N_ROWS = 20_000
 N_LABELS, QUICK_LABELS = 1_000_000, 50_000

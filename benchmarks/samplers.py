@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
 
 SCALES = [1, 10, 1000, 2**35 + 1]
 OURS = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}

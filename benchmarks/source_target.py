@@ -11,7 +11,7 @@ from benchmarks.dp_gan import gan_samples, mu_of_epsilon, mu_of_rho
 from benchmarks.pictures import PICTURES, STYLE
 from benchmarks.source_target_data import BALL, KINDS, MOST_TARGETS, N_COMPONENTS, Pair, at_hand, pair_of
 from sfumato import LloydKMeans, LocalSearchKMeans, SourceTargetClustering
-from sfumato.medoids import k_medoids
+from sfumato.public.places.medoids import k_medoids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,12 +20,12 @@ import pyarrow.dataset as ds
 
 from benchmarks.files_scale import BOUNDS, write_rows
 from sfumato import GridKMeans
-from sfumato.aggregates import Cells, GroupedSums
-from sfumato.columns import Columns, Coordinate
+from sfumato.private.aggregates import Cells, GroupedSums
+from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain import Domain, Grid
-from sfumato.engine import Engine, parquet
-from sfumato.engine.spark import SparkEngine
-from sfumato.partition import Voronoi
+from sfumato.private.engines import Engine, parquet
+from sfumato.private.engines.spark import SparkEngine
+from sfumato.domain.partitions import Voronoi
 
 N_REPEATS = 3
 N_EMPTY_TASKS = 100

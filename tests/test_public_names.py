@@ -11,11 +11,11 @@ import sfumato
 
 PACKAGES = [
     "sfumato",
-    "sfumato.aggregates",
+    "sfumato.private.aggregates",
     "sfumato.budget",
     "sfumato.cluster",
-    "sfumato.engine",
-    "sfumato.mechanisms",
+    "sfumato.private.engines",
+    "sfumato.private.mechanisms",
 ]
 
 

@@ -5,12 +5,12 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 
 from sfumato.budget import Ledger, Plan, Step
 from sfumato.cluster import PrivateClusterer
-from sfumato.cluster.checks import check_whole
-from sfumato.columns import Missing
+from sfumato.cluster.shared.checks import check_whole
+from sfumato.domain.columns import Missing
 from sfumato.curator import Curator, sums_sensitivity
 from sfumato.domain import Domain, Grid
-from sfumato.models import CentreModel
-from sfumato.partition import Voronoi
+from sfumato.public.models import CentreModel
+from sfumato.domain.partitions import Voronoi
 
 
 class HotSpots(PrivateClusterer):

@@ -3,6 +3,8 @@
 import typing as _typing
 from importlib import import_module as _import_module
 
+from sfumato.progress import progress
+
 if _typing.TYPE_CHECKING:
     from sfumato import datasets, metrics
     from sfumato.budget import Budget, Ledger
@@ -23,7 +25,6 @@ if _typing.TYPE_CHECKING:
         suggest_max_rows,
     )
     from sfumato.domain import Ball
-    from sfumato.monitor import progress
     from sfumato.planner import recommend
     from sfumato.projection import RandomProjection
     from sfumato.release import Release
@@ -64,7 +65,6 @@ _HOMES = {
     "Ledger": "budget",
     "RandomProjection": "projection",
     "Release": "release",
-    "progress": "monitor",
     "recommend": "planner",
 }
 

@@ -22,8 +22,8 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import gen_batches
 
 from sfumato.domain import LARGEST_BOUND
+from sfumato.domain.arrays import numbers
 from sfumato.errors import DataError, ParameterError
-from sfumato.given import numbers
 
 __all__ = [
     "adjusted_mutual_info",

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sfumato.domain import Ball, Domain, FloatArray
+from sfumato.domain.arrays import checked
+from sfumato.domain.partitions import project
 from sfumato.errors import DataError, ParameterError
-from sfumato.given import checked
-from sfumato.partition import project
 
 _ROUNDING = 1e-9  # relative allowance for sums of up to 2^20 products
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from errno import EINVAL
 from importlib.metadata import version
@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
-from sfumato.columns import Columns
-from sfumato.curator import blocks_of
+from sfumato.curator import holder
 from sfumato.domain import Domain, IntArray
-from sfumato.engine import labelled
+from sfumato.domain.arrays import numbers
+from sfumato.domain.columns import Columns, Coordinate
 from sfumato.errors import DataError, ParameterError, ReleaseError
-from sfumato.given import numbers
-from sfumato.models import Model, decode, encode
+from sfumato.public.models import Model, decode, encode
 
 FORMAT = "sfumato release"
 FORMAT_VERSION = 1
@@ -47,7 +46,7 @@ class Release:
         Column names, or empty if the table had none.
     model : Model
     privacy : PrivacyStatement
-    table : Columns, optional
+    reading : Columns, optional
         How a table with named columns is read.
 
     Privacy
@@ -68,7 +67,7 @@ class Release:
     columns: tuple[str, ...]
     model: Model
     privacy: PrivacyStatement
-    table: Columns | None = None
+    reading: Columns | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = version("sfumato")
 
@@ -80,10 +79,8 @@ class Release:
         X : array-like of shape (n, d)
             A table or a path to one; with the same column names, if the release was made from named columns.
         """
-        if self.table is not None:
-            columns = replace(self.table, unit=None, missing="error")
-            parts = [self.model.predict(rows) for rows in blocks_of(X, columns)]
-            return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        if self.reading is not None:
+            return holder.labels(X, self.reading, self.model.predict)
         rows = numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
@@ -102,10 +99,35 @@ class Release:
         column : str
             Name of the new column.
         """
-        if self.table is None:
+        if self.reading is None:
             raise ParameterError("the release must be made from named columns, which rows on Spark have")
-        columns = replace(self.table, unit=None, missing="error")
-        return labelled(frame, columns, self.model.predict, column)
+        return holder.labelled_frame(frame, self.reading, self.model.predict, column)
+
+    def predict_files(self, path: str, column: str = "cluster", keep: Sequence[str] = ()) -> Iterator[Any]:
+        """Clusters of the rows of a table in files, batch by batch. The labels are not private.
+
+        Rows with missing values have none.
+
+        Parameters
+        ----------
+        path : str
+            Files, a folder or a pattern, with the column names that the release was made from.
+        column : str
+            Name of the column of labels.
+        keep : sequence of str
+            Columns of the table to have beside it.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+        """
+        if self.reading is not None:
+            coordinates = self.reading.coordinates
+        else:
+            coordinates = tuple(map(Coordinate, self.columns or holder.file_names(path)))
+        if len(coordinates) != self.model.n_features:
+            raise DataError(f"the files must have {self.model.n_features} columns, got {len(coordinates)}")
+        return holder.labelled_batches(path, coordinates, keep, self.model.predict, column)
 
     def to_dict(self) -> dict[str, Any]:
         """Contents of the file, without its checksum."""
@@ -116,7 +138,7 @@ class Release:
             "parameters": self.parameters,
             "domain": encode(self.domain),
             "columns": list(self.columns),
-            "table": encode(self.table),
+            "table": encode(self.reading),
             "model": encode(self.model),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
@@ -161,7 +183,7 @@ class Release:
                 columns=tuple(content["columns"]),
                 model=decode(content["model"]),
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
-                table=decode(content["table"]),
+                reading=decode(content["table"]),
                 created=content["created"],
                 library=content["library"],
             )
@@ -174,15 +196,15 @@ class Release:
         """Refuse parts of another type, or that do not fit together: a file may hold such."""
         if not isinstance(self.domain, Domain) or not hasattr(self.model, "predict"):
             raise ReleaseError("`domain` or `model` is of another type")
-        if not isinstance(self.table, Columns | None) or not isinstance(self.parameters, dict):
+        if not isinstance(self.reading, Columns | None) or not isinstance(self.parameters, dict):
             raise ReleaseError("`table` or `parameters` is of another type")
         if not all(
             isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
         ):
             raise ReleaseError("a name is of another type")
         widths = {self.model.n_features, self.domain.n_features, len(self.columns) or self.domain.n_features}
-        if self.table is not None:
-            widths.add(len(self.table.coordinates))
+        if self.reading is not None:
+            widths.add(len(self.reading.coordinates))
         if len(widths) > 1:
             raise ReleaseError("its parts have different numbers of columns")
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.aggregates import Sensitivity
+from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Step, calibrate, epsilon_at, pure_epsilon, total_rho
 from sfumato.errors import ParameterError
 

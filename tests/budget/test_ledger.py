@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from sfumato.budget import ledger as ledger_module
-from sfumato.budget._budget import Budget
+from sfumato.budget.amounts import Budget
 from sfumato.budget.ledger import Charge, Ledger
 from sfumato.errors import BudgetExceededError, LedgerError, ParameterError
 

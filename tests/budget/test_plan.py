@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.aggregates import Sensitivity
+from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Record, Step, calibrate, composed
 from sfumato.errors import ParameterError, PlanError
 

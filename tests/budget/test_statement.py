@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.aggregates import Sensitivity
+from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError

@@ -12,8 +12,8 @@ PLUG_IN = '''
 import numpy as np
 
 from sfumato import GridKMeans
-from sfumato.aggregates import Cells
-from sfumato.models import CentreModel
+from sfumato.private.aggregates import Cells
+from sfumato.public.models import CentreModel
 from sfumato.domain import Grid
 
 

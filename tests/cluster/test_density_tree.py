@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sfumato import Ball, Budget, DensityTree, Ledger, Release, datasets
-from sfumato.cluster.density import BYTES_PER_CELL
+from sfumato.cluster.shared.density_base import BYTES_PER_CELL
 from sfumato.errors import ParameterError
 
 needs_data = pytest.mark.skipif(datasets.data_home() is None, reason="SFUMATO_DATA is not set")

@@ -18,7 +18,7 @@ from sfumato.datasets import separated_gaussians
 from sfumato.domain import Domain
 from sfumato.errors import ParameterError
 from sfumato.metrics import inertia
-from sfumato.partition import Subset
+from sfumato.domain.partitions import Subset
 
 BUDGETS = {"pure": {"epsilon": 1}, "approximate": {"epsilon": 1, "delta": 1e-6}, "zcdp": {"rho": 0.05}}
 every_budget = pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)

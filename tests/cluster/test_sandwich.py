@@ -11,7 +11,7 @@ from sklearn.datasets import make_circles, make_moons
 
 from sfumato import DPDBSCAN
 from sfumato.cluster import dbscan, density
-from sfumato.density import dbscan as spans_of
+from sfumato.public.density import dbscan as spans_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 

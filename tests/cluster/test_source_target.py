@@ -17,12 +17,12 @@ from sklearn.base import clone
 from sfumato import Ball, Budget, Ledger, Release, SourceTargetClustering
 from sfumato.cluster import base
 from sfumato.cluster.source_target import SANITIZERS, Targets, clipping_radii
-from sfumato.coverings import cover
+from sfumato.public.places.coverings import cover
 from sfumato.curator import Curator
 from sfumato.domain import Domain
 from sfumato.errors import DataError, ParameterError
-from sfumato.mechanisms import Entropy
-from sfumato.medoids import k_medoids
+from sfumato.private.mechanisms import Entropy
+from sfumato.public.places.medoids import k_medoids
 
 KINDS = [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.5}]
 VARIANTS = [{"sanitizer": name} for name in SANITIZERS] + [{"sanitizer": "nas", "bound_share": 0.2}]

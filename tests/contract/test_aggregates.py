@@ -13,9 +13,9 @@ import numba
 import numpy as np
 import pytest
 
-import sfumato.aggregates
+import sfumato.private.aggregates
 from sfumato import aggregates, domain, partition
-from sfumato.aggregates import (
+from sfumato.private.aggregates import (
     Cells,
     Clipped,
     Coverage,
@@ -29,10 +29,10 @@ from sfumato.aggregates import (
     RowCount,
     Swaps,
 )
-from sfumato.aggregates.nearest import coarse, relative_steps
-from sfumato.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.aggregates.nearest import coarse, relative_steps
+from sfumato.private.aggregates.sums import COUNT_WEIGHT
 from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid
-from sfumato.partition import GaussianCells, Tree, Voronoi
+from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 
 HUGE, TINY = 1e300, 5e-324
 TABLES = ["empty", "one", "all equal", "duplicates", "uniform", "borders", "extremes"]
@@ -412,8 +412,8 @@ def exported():
 
 def kernels():
     modules = [domain, partition] + [
-        importlib.import_module(f"sfumato.aggregates.{m.name}")
-        for m in pkgutil.iter_modules(sfumato.aggregates.__path__)
+        importlib.import_module(f"sfumato.private.aggregates.{m.name}")
+        for m in pkgutil.iter_modules(sfumato.private.aggregates.__path__)
     ]
     return {
         f"{module.__name__}.{name}": value

@@ -33,10 +33,10 @@ from sfumato import (
     progress,
     suggest_max_rows,
 )
-from sfumato.aggregates import SparseCells
+from sfumato.private.aggregates import SparseCells
 from sfumato.curator import Curator
-from sfumato.engine.memory import MemoryEngine
-from sfumato.engine.parquet import ParquetEngine
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.engines.files import ParquetEngine
 
 pytestmark = pytest.mark.usefixtures("quick")
 PURE, APPROXIMATE, ZCDP = {"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.1}

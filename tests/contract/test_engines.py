@@ -11,7 +11,7 @@ import pytest
 
 from sfumato import GridKMeans, SourceTargetClustering, estimate_bounds, suggest_max_rows
 from sfumato.errors import ParameterError
-from sfumato.models import encode
+from sfumato.public.models import encode
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -37,7 +37,7 @@ def elsewhere(request, table, folder, monkeypatch):
     """The same table in several files, or on two Spark workers."""
     if request.param == "files":
         return folder
-    monkeypatch.setattr("sfumato.engine.spark.N_MERGERS", 1)  # a task takes a tenth of a second
+    monkeypatch.setattr("sfumato.private.engines.spark.N_MERGERS", 1)  # a task takes a tenth of a second
     spark = request.getfixturevalue("spark")
     return spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(2)
 

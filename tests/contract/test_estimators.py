@@ -18,8 +18,8 @@ from sfumato import Budget, Ledger, Release, cluster, mechanisms
 from sfumato.cluster import PrivateClusterer, base
 from sfumato.curator import Curator
 from sfumato.errors import DataError, ParameterError
-from sfumato.mechanisms import Entropy
-from sfumato.models import CentreModel
+from sfumato.private.mechanisms import Entropy
+from sfumato.public.models import CentreModel
 
 SECRET = 0.12345678901234567  # a value that no computation on a coarse grid can produce by chance
 SEED = 918273645

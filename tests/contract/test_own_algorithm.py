@@ -18,7 +18,7 @@ from tests.contract.test_spend import check_spend
 from sfumato import Budget, Ledger, Release, metrics, report
 from sfumato.datasets import separated_gaussians
 from sfumato.errors import BudgetExceededError, ParameterError
-from sfumato.models import encode
+from sfumato.public.models import encode
 
 FILE = Path(__file__).parents[2] / "docs" / "examples" / "hot_spots.py"
 COMMAND = Path(sys.executable).with_name("sfumato")
@@ -106,7 +106,7 @@ def test_the_same_release_on_all_engines(table, place, unit, request, tmp_path, 
     elif not unit:
         pytest.skip("slow: with people, a cluster does the same and more")
     else:
-        monkeypatch.setattr("sfumato.engine.spark.N_MERGERS", 1)  # a task takes a tenth of a second
+        monkeypatch.setattr("sfumato.private.engines.spark.N_MERGERS", 1)  # a task takes a tenth of a second
         spark = request.getfixturevalue("spark")
         elsewhere = spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(2)
     here, there = (own(**unit).fit(X) for X in (table, elsewhere))

@@ -14,12 +14,12 @@ import pytest
 from scipy.signal import fftconvolve
 from scipy.stats import norm
 
-from sfumato.aggregates import Sensitivity
+from sfumato.budget.records import Sensitivity
 from sfumato.budget import Record
 from sfumato.cluster import DPMoG, LloydKMeans, dbscan, density
-from sfumato.density.levels import Levels
-from sfumato.models import MorseModel
-from sfumato.synopsis import GridSynopsis
+from sfumato.public.density.levels import Levels
+from sfumato.public.models import MorseModel
+from sfumato.public.grid.synopsis import GridSynopsis
 
 PURE = ["0.01", "1", "10"]
 RHO = ["0.001", "0.3"]

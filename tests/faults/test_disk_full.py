@@ -13,7 +13,7 @@ from tests.faults.kills import CHARGED, FIT, FIT_AND_REPORT, FIT_ONLY, N_KILLS, 
 from tests.faults.warm import FEW_BYTES, Fault, fill
 
 from sfumato import Budget, Ledger, LloydKMeans, Release
-from sfumato.cluster.base import charged
+from sfumato.cluster.shared.base import charged
 from sfumato.errors import LedgerError, LedgerWarning
 from sfumato.release import whole_file, write_whole
 

@@ -30,7 +30,7 @@ if __name__ == "__main__":
         sys.modules[package] = types.ModuleType(package)
         sys.modules[package].__path__ = found.submodule_search_locations
 
-from sfumato.budget._budget import Budget
+from sfumato.budget.amounts import Budget
 from sfumato.budget.ledger import Ledger
 from sfumato.errors import BudgetExceededError, LedgerError
 

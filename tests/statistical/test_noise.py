@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
 
 N_DRAWS = 200_000
 PASS, FAIL = 1e-4, 1e-6

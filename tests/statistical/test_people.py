@@ -12,10 +12,10 @@ import pytest
 from sfumato import DensityTree
 from sfumato.audit import compare
 from sfumato.budget import Budget, Plan, Step, calibrate
-from sfumato.columns import read_bounds
+from sfumato.domain.columns import read_bounds
 from sfumato.curator import open_curator
 from sfumato.domain import Grid, Unit
-from sfumato.engine.people import cap_rows
+from sfumato.private.people import cap_rows
 
 EPSILON, MAX_ROWS = 1, 8
 N_ASKS, N_CURATORS = 500, 8  # per table: half to choose the event, half to count it

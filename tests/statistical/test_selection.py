@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.mechanisms import Entropy, exponential, permute_and_flip
+from sfumato.private.mechanisms import Entropy, exponential, permute_and_flip
 
 N_DRAWS = 30_000
 PASS, FAIL = 1e-4, 1e-6

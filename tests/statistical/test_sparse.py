@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.mechanisms import Entropy, sparse, sparse_histogram, threshold_for
+from sfumato.private.mechanisms import Entropy, sparse, sparse_histogram, threshold_for
 
 PASS, FAIL = 1e-4, 1e-6
 LAPLACE, GAUSSIAN = "discrete Laplace", "discrete Gaussian"

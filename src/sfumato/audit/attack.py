@@ -143,7 +143,7 @@ def audit(
     A count that has half of the noise it needs:
 
     >>> from fractions import Fraction
-    >>> from sfumato.mechanisms import Entropy, discrete_laplace
+    >>> from sfumato.private.mechanisms import Entropy, discrete_laplace
     >>> def count(rows, seed):
     ...     return len(rows) + discrete_laplace(Fraction(1, 2), 1, Entropy(seed))[0]
     >>> found = audit(count, PAIRS["outlier"], Budget(1), n_runs=2000)

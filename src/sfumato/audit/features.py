@@ -25,7 +25,7 @@ def features(value: Any, places: FloatArray) -> dict[str, float]:
 
     Examples
     --------
-    >>> from sfumato.models import CentreModel
+    >>> from sfumato.public.models import CentreModel
     >>> model = CentreModel(np.array([[0.0, 0.5]]), np.array([7.0]))
     >>> found = features(model, places=np.array([[0.0, 0.0]]))
     >>> found["cluster_sizes[0]"], found["distance of the centre nearest to place 0"]

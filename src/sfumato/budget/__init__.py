@@ -1,10 +1,11 @@
 """Budgets, plans, calibration, composition and the ledger: numbers only, no rows and no randomness."""
 
-from sfumato.budget._budget import Budget
-from sfumato.budget.accounting import Record, epsilon_at, pure_epsilon, total_rho
+from sfumato.budget.amounts import Budget
 from sfumato.budget.calibration import calibrate
+from sfumato.budget.costs import epsilon_at, pure_epsilon, total_rho
 from sfumato.budget.ledger import Charge, Ledger
 from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step, composed
+from sfumato.budget.records import Record, Sensitivity
 from sfumato.budget.statement import PrivacyStatement
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "PricedStep",
     "PrivacyStatement",
     "Record",
+    "Sensitivity",
     "Step",
     "calibrate",
     "composed",

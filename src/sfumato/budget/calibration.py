@@ -16,8 +16,8 @@ from functools import cache, lru_cache
 
 from scipy.optimize import brentq
 
-from sfumato.budget._budget import Budget
-from sfumato.budget.accounting import epsilon_at
+from sfumato.budget.amounts import Budget
+from sfumato.budget.costs import epsilon_at
 from sfumato.budget.exact import root_down
 from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from sfumato.budget._budget import Budget
+from sfumato.budget.amounts import Budget
 from sfumato.budget.ledger_file import insert, transaction
 from sfumato.errors import BudgetExceededError, LedgerError, ParameterError
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sfumato.aggregates import Sensitivity
-from sfumato.budget._budget import Budget, as_exact
-from sfumato.budget.accounting import Mechanism, Record, epsilon_at, pure_epsilon, total_rho
+from sfumato.budget.amounts import Budget, as_exact
+from sfumato.budget.costs import epsilon_at, pure_epsilon, total_rho
 from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR, root_up, round_scale_up, shorten_up
+from sfumato.budget.records import Mechanism, Record, Sensitivity
 from sfumato.errors import ParameterError, PlanError
 
 COUNT = Sensitivity()

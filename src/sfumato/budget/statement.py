@@ -8,11 +8,11 @@ from decimal import ROUND_CEILING, Context
 from functools import cached_property
 from typing import get_args
 
-from sfumato.aggregates import Sensitivity
-from sfumato.budget._budget import Budget, as_exact
-from sfumato.budget.accounting import Mechanism, Record, epsilon_at
+from sfumato.budget.amounts import Budget, as_exact
+from sfumato.budget.costs import epsilon_at
 from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR
 from sfumato.budget.plan import composed
+from sfumato.budget.records import Mechanism, Record, Sensitivity
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError
 

@@ -12,6 +12,6 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to, e.g. --out demo.")] = Path("demo"),
 ) -> None:
     """Cluster a simulated city: a release, a picture, a report and a ledger."""
-    from sfumato.demo import main
+    from sfumato.cli.city import show
 
-    main(["--out", str(out)])
+    show(out)

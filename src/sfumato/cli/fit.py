@@ -100,7 +100,7 @@ class _Table:
 
     def n_columns(self) -> int:
         """Number of columns that are read, unless bounds choose them. Reads the schema of the first file."""
-        from sfumato.curator import column_names
+        from sfumato.curator.tables import column_names
 
         return len(self.columns or [name for name in column_names(self.data) if name != self.unit])
 
@@ -128,7 +128,7 @@ def _buy_bounds(
 ) -> PrivacyStatement:
     from sfumato.budget import Budget, Plan, calibrate
     from sfumato.cluster import estimate_bounds
-    from sfumato.cluster.bounds import bounds_steps
+    from sfumato.cluster.shared.bounds import bounds_steps
 
     # Whatever can be refused is refused here, so that no bounds are bought for nothing.
     of_fit = estimator.set_params(bounds=PRIVATE).plan(table.n_columns()).budget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,6 @@ from sfumato.cli.files import check_new
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.columns import Coordinate
     from sfumato.release import Release
 
 FORMATS = (".parquet", ".csv")
@@ -47,7 +46,7 @@ def predict(
     from sfumato.release import whole_file
 
     with whole_file(out) as temporary:
-        _write(temporary, _labelled(load(release), data, column, kept))
+        _write(temporary, load(release).predict_files(data, column, kept))
     if not quiet:
         say(f"Labels in {out} describe single rows: they are not private, and not for publication.")
 
@@ -61,46 +60,6 @@ def load(path: Path) -> Release:
         return Release.load(path)
     except OSError as error:
         raise ReleaseError(f"{path} must be a release file, got: {error.strerror}") from None
-
-
-def _labelled(release: Release, data: str, column: str, kept: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns that are kept, and of labels: none for rows with missing values."""
-    import pyarrow as pa
-
-    from sfumato.columns import Columns, Coordinate, check_names
-    from sfumato.engine.parquet import ParquetEngine, open_dataset
-
-    dataset = open_dataset(data)
-    coordinates = _coordinates(release, dataset.schema.names)
-    check_names([*(coordinate.column for coordinate in coordinates), *kept], dataset.schema.names)
-    # Columns that are only kept pass as they are, whatever they hold; nothing is read from them as a level.
-    scanned = Columns((*coordinates, *(Coordinate(name, "level") for name in kept)))
-    for batch in ParquetEngine(dataset, scanned, release.domain, strict=True).batches():
-        values = [batch.column(name) for name in kept]
-        yield pa.record_batch([*values, _labels(release, coordinates, batch)], names=[*kept, column])
-
-
-def _coordinates(release: Release, names: Sequence[str]) -> tuple[Coordinate, ...]:
-    from sfumato.columns import Coordinate
-    from sfumato.errors import DataError
-
-    if release.table is not None:
-        return release.table.coordinates
-    found = tuple(Coordinate(name) for name in release.columns or names)
-    if len(found) != release.model.n_features:
-        raise DataError(f"DATA must have {release.model.n_features} columns, got {len(found)}")
-    return found
-
-
-def _labels(release: Release, coordinates: Sequence[Coordinate], batch: pa.RecordBatch) -> pa.Array:
-    import numpy as np
-    import pyarrow as pa
-
-    rows = np.column_stack([coordinate.read(batch.column(coordinate.column)) for coordinate in coordinates])
-    complete = np.isfinite(rows).all(axis=1)
-    labels = np.zeros(len(rows), dtype=np.int64)
-    labels[complete] = release.model.predict(np.ascontiguousarray(rows[complete]))
-    return pa.array(labels, mask=~complete)
 
 
 def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> None:

@@ -11,13 +11,13 @@ from sfumato.cli.failures import say
 
 if TYPE_CHECKING:
     from sfumato.budget import PricedPlan
-    from sfumato.monitor import Listener
+    from sfumato.progress import Listener
 
 
 @contextmanager
 def followed(plan: PricedPlan, *, quiet: bool) -> Iterator[None]:
     """Say on stderr which step of a plan begins and, on a terminal, how far all of them have come."""
-    from sfumato.monitor import progress
+    from sfumato.progress import progress
 
     if quiet:
         yield

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import KW_ONLY
 from typing import Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.budget import Ledger, Plan, Step
-from sfumato.cluster.checks import check_flag, check_positive, check_whole
-from sfumato.cluster.density import BYTES_PER_LISTED, N_FALSE, DensityClusterer, is_dense, release_histogram
-from sfumato.columns import Missing
-from sfumato.curator import Curator
-from sfumato.density.dbscan import LARGEST_ETA, DBSCANModel, Guarantee, cell_width, dbscan, stencils_of
-from sfumato.density.geometry import (
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.density_base import (
+    BYTES_PER_LISTED,
+    N_FALSE,
+    DensityClusterer,
+    is_dense,
+    release_histogram,
+)
+from sfumato.cluster.shared.parameters import parameter
+from sfumato.curator import Questions
+from sfumato.domain import MOST_CELLS, Domain, Grid
+from sfumato.domain.constraints import flag, positive, whole
+from sfumato.errors import GuaranteeWarning, ParameterError
+from sfumato.public.density.dbscan import LARGEST_ETA, Guarantee, cell_width, stencils_of
+from sfumato.public.density.geometry import (
     Metric,
     column_units,
     least_width,
@@ -23,9 +32,8 @@ from sfumato.density.geometry import (
     square_grid,
     widths_of,
 )
-from sfumato.density.neighbourhoods import block_bytes
-from sfumato.domain import MOST_CELLS, Domain, Grid
-from sfumato.errors import GuaranteeWarning, ParameterError
+from sfumato.public.density.neighbourhoods import block_bytes
+from sfumato.public.models import DBSCANModel
 
 
 class DPDBSCAN(DensityClusterer):
@@ -56,21 +64,6 @@ class DPDBSCAN(DensityClusterer):
     max_memory : float
         Limit in bytes on the memory that is known before the fit. Up to a hundredth of it as cells, all
         cells are released; beyond, only those that stand out from the noise (up to 2^62 cells).
-    epsilon, delta, rho : float
-        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high), Ball, mapping or "private"
-        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
-        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
-    unit : str, optional
-        Column that identifies a person. By default every row is a person of its own.
-    max_rows_per_unit : int
-        At most so many rows of a person are used; all noise grows in proportion.
-    missing : {"error", "drop"}
-        What to do with rows that have a missing value.
-    ledger : Ledger, optional
-        Where the budget is charged before any row is read.
-    random_state : int, optional
-        Reproducible noise for experiments. The release is then marked: do not publish.
 
     Attributes
     ----------
@@ -116,42 +109,14 @@ class DPDBSCAN(DensityClusterer):
     2
     """
 
-    def __init__(
-        self,
-        radius: float = 0.5,
-        min_samples: int = 5,
-        *,
-        eta: float = 4.0,
-        beta: float = 0.5,
-        valleys: bool = True,
-        metric: Metric = "euclidean",
-        max_memory: float = 1e9,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        rho: float | None = None,
-        bounds: object = None,
-        unit: str | None = None,
-        max_rows_per_unit: int = 1,
-        missing: Missing = "error",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.radius = radius
-        self.min_samples = min_samples
-        self.eta = eta
-        self.beta = beta
-        self.valleys = valleys
-        self.metric = metric
-        self.max_memory = max_memory
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.bounds = bounds
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.missing = missing
-        self.ledger = ledger
-        self.random_state = random_state
+    radius: float = parameter(positive(1e-300), default=0.5)
+    min_samples: int = parameter(whole(), default=5)
+    _: KW_ONLY
+    eta: float = parameter(positive(0.01, LARGEST_ETA), default=4.0)
+    beta: float = parameter(positive(1e-9, 0.99), default=0.5)
+    valleys: bool = parameter(flag, default=True)
+    metric: Metric = parameter(default="euclidean")
+    max_memory: float = parameter(positive(), default=1e9)
 
     def at(self, min_samples: int) -> Self:
         """A fitted copy for another `min_samples`, from the same release. Spends nothing.
@@ -161,21 +126,20 @@ class DPDBSCAN(DensityClusterer):
         min_samples : int
         """
         check_is_fitted(self, "release_")
-        check_whole("min_samples", min_samples)
+        whole()("min_samples", min_samples)
         model: DBSCANModel = self.release_.model.at(int(min_samples))  # type: ignore[attr-defined]
         _warn_if_weak(model.guarantee, stacklevel=3)
         return self._again(model, min_samples=min_samples)
 
     def _plan(self, domain: Domain) -> Plan:
-        self._check_parameters()
         if not self._private_bounds:  # else known only after the first steps
             self._grid(domain)
         return Plan(Step("cells", share=1))
 
-    def _cluster(self, curator: Curator) -> DBSCANModel:
+    def _cluster(self, curator: Questions) -> DBSCANModel:
         grid = self._grid(curator.domain)
         histogram = release_histogram(curator, "cells", grid, self.max_memory)
-        model = dbscan(
+        model = DBSCANModel.of(
             histogram,
             float(self.radius),
             int(self.min_samples),
@@ -186,14 +150,6 @@ class DPDBSCAN(DensityClusterer):
         )
         _warn_if_weak(model.guarantee, stacklevel=5)
         return model
-
-    def _check_parameters(self) -> None:
-        check_positive("radius", self.radius, least=1e-300)
-        check_whole("min_samples", self.min_samples)
-        check_positive("eta", self.eta, least=0.01, most=LARGEST_ETA)
-        check_positive("beta", self.beta, least=1e-9, most=0.99)
-        check_flag("valleys", self.valleys)
-        check_positive("max_memory", self.max_memory)
 
     def _grid(self, domain: Domain) -> Grid:
         """Grid of the histogram, or an error if radius, grid or memory cannot be."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from fractions import Fraction
 from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.budget import Ledger, Plan, Step
-from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
-from sfumato.cluster.density import BYTES_PER_CELL, DensityClusterer, release_histogram
-from sfumato.columns import Missing
-from sfumato.curator import Curator
-from sfumato.density.geometry import (
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.density_base import BYTES_PER_CELL, DensityClusterer, release_histogram
+from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
+from sfumato.curator import Questions
+from sfumato.domain import Domain, Grid
+from sfumato.domain.constraints import none_or, positive, whole
+from sfumato.errors import ParameterError
+from sfumato.public.density.geometry import (
     Metric,
     column_units,
     least_width,
@@ -23,9 +26,8 @@ from sfumato.density.geometry import (
     square_grid,
     widths_of,
 )
-from sfumato.density.levels import DensityModel, cut_levels
-from sfumato.domain import Domain, Grid
-from sfumato.errors import ParameterError
+from sfumato.public.density.levels import Levels
+from sfumato.public.models import DensityModel
 
 ROWS_SHARE = Fraction(1, 20)  # the grid needs only the order of the number of rows
 _CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter; measured: docs/density.md
@@ -57,21 +59,6 @@ class DensityTree(DensityClusterer):
         "geo": the two columns are longitude and latitude in degrees, distances are metres.
     max_memory : float
         Limit in bytes on the memory of the grid, about 100 bytes per cell.
-    epsilon, delta, rho : float
-        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high), Ball, mapping or "private"
-        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
-        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
-    unit : str, optional
-        Column that identifies a person. By default every row is a person of its own.
-    max_rows_per_unit : int
-        At most so many rows of a person are used; all noise grows in proportion.
-    missing : {"error", "drop"}
-        What to do with rows that have a missing value.
-    ledger : Ledger, optional
-        Where the budget is charged before any row is read.
-    random_state : int, optional
-        Reproducible noise for experiments. The release is then marked: do not publish.
 
     Attributes
     ----------
@@ -118,36 +105,11 @@ class DensityTree(DensityClusterer):
     1
     """
 
-    def __init__(
-        self,
-        cell: float | None = None,
-        *,
-        prominence: float = 2.5,
-        metric: Metric = "euclidean",
-        max_memory: float = 1e9,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        rho: float | None = None,
-        bounds: object = None,
-        unit: str | None = None,
-        max_rows_per_unit: int = 1,
-        missing: Missing = "error",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.cell = cell
-        self.prominence = prominence
-        self.metric = metric
-        self.max_memory = max_memory
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.bounds = bounds
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.missing = missing
-        self.ledger = ledger
-        self.random_state = random_state
+    cell: float | None = parameter(none_or(positive(1e-300)), default=None)
+    _: KW_ONLY
+    prominence: float = parameter(positive(), default=2.5)
+    metric: Metric = parameter(default="euclidean")
+    max_memory: float = parameter(positive(), default=1e9)
 
     def cut(self, *, n_clusters: int | None = None, level: float | None = None) -> Self:
         """A fitted copy with the tree cut elsewhere, from the same release. Spends nothing.
@@ -169,27 +131,27 @@ class DensityTree(DensityClusterer):
         if n_clusters is not None and level is not None:
             raise ParameterError(f"give `n_clusters` or `level`, not both, got {n_clusters!r} and {level!r}")
         if n_clusters is not None:
-            check_whole("n_clusters", n_clusters, most=MOST_CLUSTERS)
+            whole(MOST_CLUSTERS)("n_clusters", n_clusters)
         if level is not None:
-            check_positive("level", level)
+            positive()("level", level)
         return self._again(self.release_.model.cut(n_clusters, level))  # type: ignore[attr-defined]
 
     def _plan(self, domain: Domain) -> Plan:
-        self._check_parameters(domain)
+        self._check_grid(domain)
         if self.cell is not None:
             return Plan(Step("cells", share=1))
         return Plan(Step("rows", share=ROWS_SHARE), Step("cells", share=1 - ROWS_SHARE))
 
-    def _cluster(self, curator: Curator) -> DensityModel:
+    def _cluster(self, curator: Questions) -> DensityModel:
         if self.cell is not None:
             grid = square_grid(curator.domain, column_units(self.metric, curator.domain), float(self.cell))
         else:
             noisy_rows = curator.count("rows")
             grid = self._grid_for(max(float(noisy_rows.values[0]), noisy_rows.std), curator)
         histogram = release_histogram(curator, "cells", grid, self.max_memory)
-        return cut_levels(histogram, float(self.prominence), self.metric)
+        return DensityModel.of(Levels(histogram), float(self.prominence), self.metric)
 
-    def _grid_for(self, rows: float, curator: Curator) -> Grid:
+    def _grid_for(self, rows: float, curator: Questions) -> Grid:
         """Grid on which smoothing averages about thirty rows of an even spread; coarser if noise is large.
 
         A person counts as one row: with more rows each, noise grows as they do.
@@ -209,17 +171,13 @@ class DensityTree(DensityClusterer):
             shape[int(np.argmax(shape))] -= 1
         return Grid(domain.low, domain.high, tuple(shape))
 
-    def _check_parameters(self, domain: Domain) -> None:
-        check_positive("prominence", self.prominence)
-        check_positive("max_memory", self.max_memory)
+    def _check_grid(self, domain: Domain) -> None:
         most = self.max_memory / BYTES_PER_CELL
         if _LEAST_SIDE**domain.n_features > most:
             raise ParameterError(
                 f"a grid over {domain.n_features} columns needs more memory than `max_memory`="
                 f"{self.max_memory:g} bytes: use fewer columns, or a method for many (DPM, CoresetKMeans)"
             )
-        if self.cell is not None:
-            check_positive("cell", self.cell, least=1e-300)
         if self._private_bounds:  # the rest is known only after the first steps
             return
         units = column_units(self.metric, domain)

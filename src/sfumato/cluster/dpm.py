@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.budget import Ledger, Plan, Step
-from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.checks import MOST_CLUSTERS, check_flag, check_positive, check_whole
-from sfumato.cluster.merging import Cells, merged_into, separated_clusters
-from sfumato.cluster.refine import refine, refinement_steps
-from sfumato.columns import Missing
-from sfumato.curator import Curator, NoisySplits, SplitRule, sums_sensitivity
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
+from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.curator import NoisySplits, Questions, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.constraints import auto_or, flag, none_or, positive, whole
+from sfumato.domain.partitions import Subset, Tree
 from sfumato.errors import ParameterError
-from sfumato.models import CentreModel
-from sfumato.partition import Subset, Tree
+from sfumato.public.kmeans import WeightedCells, merged_into, separated_clusters
+from sfumato.public.models import CentreModel
 
 N_BINS = 128
 MOST_LEVELS = 12  # 4096 leaves
@@ -26,8 +27,8 @@ EXTRA_LEVELS = 2  # a tree of uneven splits is deeper than the number of its lea
 WIDTH_BONUS = 0.1
 ROWS_SHARE = Fraction(1, 50)
 TREE_SHARE, LEAVES_SHARE = Fraction(2, 9), Fraction(1, 9)  # with refinement; without, leaves take the rest
-SMALLEST_RADIUS = 1e-200  # a leaf may be flat in all columns
-VISIBLE = 2.0  # a leaf is worth having when its size is this many times the noise in it
+FLAT_LEAF_RADIUS = 1e-200  # a leaf may be flat in all columns
+LEAF_ABOVE = 2.0  # a leaf is worth having when its size is this many times the noise in it
 MEANINGFUL = 2.0  # ... and this many times the noise of its sum, in units of the radius of its box
 
 
@@ -67,21 +68,6 @@ class DPM(PrivateClusterer):
     refine : bool
         Spend two thirds of the budget on refinement. Without, the result is that of the paper: the noisy
         means of the leaves.
-    epsilon, delta, rho : float
-        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high), Ball, mapping or "private"
-        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
-        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
-    unit : str, optional
-        Column that identifies a person. By default every row is a person of its own.
-    max_rows_per_unit : int
-        At most so many rows of a person are used; all noise grows in proportion.
-    missing : {"error", "drop"}
-        What to do with rows that have a missing value.
-    ledger : Ledger, optional
-        Where the budget is charged before any row is read.
-    random_state : int, optional
-        Reproducible noise for experiments. The release is then marked: do not publish.
 
     Attributes
     ----------
@@ -120,45 +106,18 @@ class DPM(PrivateClusterer):
     5
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        max_depth: int = 7,
-        t: float = 0.3,
-        q: float = 1 / 12,
-        alpha: float = 5.0,
-        interval: float | Literal["auto"] = "auto",
-        refine: bool = True,
-        epsilon: float | Fraction | str | None = 1.0,
-        delta: float | Fraction | str = 0.0,
-        rho: float | Fraction | str | None = None,
-        bounds: object = None,
-        unit: str | None = None,
-        max_rows_per_unit: int = 1,
-        missing: Missing = "error",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_depth = max_depth
-        self.t = t
-        self.q = q
-        self.alpha = alpha
-        self.interval = interval
-        self.refine = refine
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.bounds = bounds
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.missing = missing
-        self.ledger = ledger
-        self.random_state = random_state
+    n_clusters: int | None = parameter(none_or(whole(MOST_CLUSTERS)), default=None)
+    _: KW_ONLY
+    max_depth: int = parameter(whole(MOST_LEVELS), default=7)
+    t: float = parameter(positive(most=1.0), default=0.3)
+    q: float = parameter(positive(0.001, 0.499), default=1 / 12)
+    alpha: float = parameter(positive(most=1000.0), default=5.0)
+    interval: float | Auto = parameter(auto_or(positive()), default="auto")
+    refine: bool = parameter(flag, default=True)
 
     def _plan(self, domain: Domain) -> Plan:
-        self._check_parameters()
+        if self.t < 2 * self.q:
+            raise ParameterError(f"`t` must be at least 2 q, got t={self.t!r} with q={self.q!r}")
         choice = self._rule().sensitivity
         steps = [Step("rows", ROWS_SHARE)]
         for level, share in enumerate(_level_shares(self._n_levels), start=1):
@@ -171,10 +130,10 @@ class DPM(PrivateClusterer):
             steps += refinement_steps(domain, rest - leaves, split=False)
         return Plan(*steps)
 
-    def _cluster(self, curator: Curator) -> CentreModel:
+    def _cluster(self, curator: Questions) -> CentreModel:
         leaves = self._grow(curator)
         middles = (leaves.low + leaves.high) / 2
-        radii = np.maximum(np.linalg.norm((leaves.high - leaves.low) / 2, axis=1), SMALLEST_RADIUS)
+        radii = np.maximum(np.linalg.norm((leaves.high - leaves.low) / 2, axis=1), FLAT_LEAF_RADIUS)
         noisy = curator.sums("leaves", leaves.tree, middles, radii)
         means = middles + noisy.sums / np.maximum(noisy.sizes, 1.0)[:, None]
         centers = curator.domain.clip(np.clip(means, leaves.low, leaves.high))
@@ -182,12 +141,12 @@ class DPM(PrivateClusterer):
             return refine(curator, centers, merge=self._merged, split=False, groups=leaves.tree)
         return CentreModel(*merged_into(centers, np.maximum(leaves.sizes, 0.0), self.n_clusters))
 
-    def _merged(self, cells: Cells) -> FloatArray:
+    def _merged(self, cells: WeightedCells) -> FloatArray:
         if self.n_clusters is None:
             return separated_clusters(cells)
         return merged_into(cells.centers, cells.sizes, self.n_clusters)[0]
 
-    def _grow(self, curator: Curator) -> Leaves:
+    def _grow(self, curator: Questions) -> Leaves:
         """Split all leaves level by level, each level in one pass over the rows."""
         domain, rule = curator.domain, self._rule()
         rows = curator.count("rows").values
@@ -196,38 +155,23 @@ class DPM(PrivateClusterer):
         for level in range(1, self._n_levels + 1):
             # Smaller leaves cannot be cut in two large enough parts, whatever their noise.
             noise = curator.noise_std(f"sizes {level}")
-            large = np.flatnonzero(leaves.sizes >= LARGE * smallest - 2 * VISIBLE * noise)
+            large = np.flatnonzero(leaves.sizes >= LARGE * smallest - 2 * LEAF_ABOVE * noise)
             groups, boxes = Subset(leaves.tree, large), (leaves.low[large], leaves.high[large])
             sizes = np.rint(leaves.sizes[large]).astype(np.int64)
             found = curator.splits(f"splits {level}", f"sizes {level}", groups, boxes, rule, sizes)
-            leaves = _grown(leaves, large, found, max(smallest, VISIBLE * found.size_std))
+            leaves = _grown(leaves, large, found, max(smallest, LEAF_ABOVE * found.size_std))
         return leaves
 
     @property
     def _n_levels(self) -> int:
         return self.max_depth + EXTRA_LEVELS
 
-    def _check_parameters(self) -> None:
-        if self.n_clusters is not None:
-            check_whole("n_clusters", self.n_clusters, most=MOST_CLUSTERS)
-        check_whole("max_depth", self.max_depth, most=MOST_LEVELS)
-        check_positive("q", self.q, least=0.001, most=0.499)
-        check_positive("t", self.t, most=1.0)
-        if self.t < 2 * self.q:
-            raise ParameterError(f"`t` must be at least 2 q, got t={self.t!r} with q={self.q!r}")
-        check_positive("alpha", self.alpha, most=1000.0)
-        if not isinstance(self.interval, str):
-            check_positive("interval", self.interval)
-        elif self.interval != "auto":
-            raise ParameterError(f"`interval` must be 'auto' or a positive number, got {self.interval!r}")
-        check_flag("refine", self.refine)
-
     def _rule(self) -> SplitRule:
         interval = None if self.interval == "auto" else float(self.interval)
         return SplitRule.of(N_BINS, self.t, self.q, self.alpha, interval, WIDTH_BONUS)
 
 
-def smallest_leaf(curator: Curator, rows: float, max_depth: int) -> float:
+def smallest_leaf(curator: Questions, rows: float, max_depth: int) -> float:
     """Least size of a leaf: the paper's share of the rows, and enough for a mean within its box."""
     noise = curator.noise_of_sums("leaves") * np.sqrt(curator.domain.n_features)
     return float(max(rows / 2.0**max_depth, MEANINGFUL * noise))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from fractions import Fraction
 from typing import Literal
 
-from sfumato.budget import Ledger, Plan
-from sfumato.cluster.base import PrivateClusterer
-from sfumato.cluster.cell_mixtures import N_ITER, mixture_of_cells
-from sfumato.cluster.checks import check_choice, check_whole, check_whole_or_auto
-from sfumato.cluster.grid import check_columns, grid_steps, release_grid
-from sfumato.cluster.lloyd import LloydKMeans
-from sfumato.cluster.mixtures import fit_mixture, with_moments
-from sfumato.columns import Missing
-from sfumato.curator import Curator, MomentShape
+from sfumato.budget import Plan
+from sfumato.cluster.lloyd_kmeans import LloydKMeans
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.grid_release import check_columns, grid_steps, release_grid
+from sfumato.cluster.shared.moments import fit_mixture, with_moments
+from sfumato.cluster.shared.parameters import Auto, parameter
+from sfumato.curator import MomentShape, Questions
 from sfumato.domain import Domain
-from sfumato.models import MixtureModel
+from sfumato.domain.constraints import auto_or, one_of, whole
+from sfumato.public.mixtures.em import N_ITER, mixture_of_cells
+from sfumato.public.models import MixtureModel
 
 GRID_COLUMNS = 3  # up to here a grid says more than moments
 MOST_CELLS = 2**20  # finer ones would show no more of a component, and each round reads all of them
@@ -50,21 +51,6 @@ class DPMoG(PrivateClusterer):
         What is released first. Automatic: the grid in up to three columns.
     n_iter : int or "auto"
         Rounds, at most 100. Automatic: 10 over the cells of a grid, which cost nothing; 3 of moments.
-    epsilon, delta, rho : float
-        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high), Ball, mapping or "private"
-        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
-        `read_bounds`; "private" finds them with a tenth of the budget, see `estimate_bounds`.
-    unit : str, optional
-        Column that identifies a person. By default every row is a person of its own.
-    max_rows_per_unit : int
-        At most so many rows of a person are used; all noise grows in proportion.
-    missing : {"error", "drop"}
-        What to do with rows that have a missing value.
-    ledger : Ledger, optional
-        Where the budget is charged before any row is read.
-    random_state : int, optional
-        Reproducible noise for experiments. The release is then marked: do not publish.
 
     Attributes
     ----------
@@ -111,41 +97,14 @@ class DPMoG(PrivateClusterer):
     ((4, 3), (4, 3, 3))
     """
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        assign: Assignment = "soft",
-        covariance: MomentShape | Literal["auto"] = "auto",
-        start: Literal["auto", "grid", "centers"] = "auto",
-        n_iter: int | Literal["auto"] = "auto",
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        rho: float | None = None,
-        bounds: object = None,
-        unit: str | None = None,
-        max_rows_per_unit: int = 1,
-        missing: Missing = "error",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.assign = assign
-        self.covariance = covariance
-        self.start = start
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.bounds = bounds
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.missing = missing
-        self.ledger = ledger
-        self.random_state = random_state
+    n_components: int = parameter(whole(MOST_COMPONENTS), default=8)
+    _: KW_ONLY
+    assign: Assignment = parameter(one_of(*ASSIGNMENTS), default="soft")
+    covariance: MomentShape | Auto = parameter(one_of("auto", *SHAPES), default="auto")
+    start: Literal["auto", "grid", "centers"] = parameter(one_of("auto", "grid", "centers"), default="auto")
+    n_iter: int | Auto = parameter(auto_or(whole(100)), default="auto")
 
     def _plan(self, domain: Domain) -> Plan:
-        self._check_parameters()
         if self._has_grid(domain):
             check_columns(domain, MOST_CELLS)
             return Plan(*grid_steps(None))
@@ -159,11 +118,12 @@ class DPMoG(PrivateClusterer):
             n_components=int(self.n_components),
         )
 
-    def _cluster(self, curator: Curator) -> MixtureModel:
+    def _cluster(self, curator: Questions) -> MixtureModel:
         k, soft = int(self.n_components), self.assign == "soft"
         if self._has_grid(curator.domain):
             synopsis = release_grid(curator, k, gain=1, max_cells=MOST_CELLS)  # cells are read as they are
-            return mixture_of_cells(synopsis, k, self._shape("full"), soft=soft, n_iter=self._rounds(N_ITER))
+            shape, n_iter = self._shape("full"), self._rounds(N_ITER)
+            return MixtureModel.sized(mixture_of_cells(synopsis, k, shape, soft=soft, n_iter=n_iter))
         centers = self._lloyd()._centres(curator).cluster_centers
         return fit_mixture(curator, centers, self._rounds(N_ROUNDS), self._shape("diag"), soft=soft)
 
@@ -179,10 +139,3 @@ class DPMoG(PrivateClusterer):
     def _lloyd(self) -> LloydKMeans:
         """Where centres come from; its budget only sets the number of its rounds."""
         return LloydKMeans(self.n_components, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
-
-    def _check_parameters(self) -> None:
-        check_whole("n_components", self.n_components, most=MOST_COMPONENTS)
-        check_whole_or_auto("n_iter", self.n_iter, most=100)
-        check_choice("assign", self.assign, ASSIGNMENTS)
-        check_choice("covariance", self.covariance, ("auto", *SHAPES))
-        check_choice("start", self.start, ("auto", "grid", "centers"))

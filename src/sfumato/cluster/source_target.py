@@ -6,9 +6,9 @@ these points as free centres, is public.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from fractions import Fraction
 from functools import partial
-from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -16,23 +16,23 @@ from numpy.typing import ArrayLike
 from sklearn.neighbors import KDTree
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.budget import Ledger, Plan, PricedPlan, Step
-from sfumato.cluster.base import PrivateEstimator
-from sfumato.cluster.checks import check_choice, check_whole
-from sfumato.columns import Missing
-from sfumato.coverings import cover
+from sfumato.budget import Plan, PricedPlan, Step
+from sfumato.cluster.shared.base import PrivateEstimator
+from sfumato.cluster.shared.parameters import Auto, check_fields, parameter
 from sfumato.curator import (
-    Curator,
-    blocks_of,
+    Questions,
     nearest_distance_sensitivity,
     nearest_sensitivity,
     sums_sensitivity,
 )
+from sfumato.curator.holder import rows_of
 from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.constraints import auto_or, between, one_of, whole
+from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
-from sfumato.medoids import k_medoids
-from sfumato.models import SourceTargetModel
-from sfumato.partition import Voronoi
+from sfumato.public.models import SourceTargetModel
+from sfumato.public.places.coverings import cover
+from sfumato.public.places.medoids import k_medoids
 
 Sanitizer = Literal["displacement", "nna", "nas"]
 SANITIZERS = ("displacement", "nna", "nas")
@@ -41,7 +41,7 @@ SIZE_SHARE = Fraction(3, 4)  # which groups hold rows at all matters more than w
 NEIGHBOUR = 4  # displacements are clipped to the distance of this neighbour among the representatives
 SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of the mean of a group, in radii: measured, docs/source_target.md
 MOST_SERVED = 10  # targets that each row of a group may serve, if it is not known where in the group it is
-SMALLEST_RADIUS = 1e-6  # of the domain's diameter, where representatives coincide
+LEAST_SPACING = 1e-6  # of the domain's diameter, where representatives coincide
 MOST_LISTED = 2**27  # numbers in the lists of nearest rows, about 1 GB
 
 
@@ -98,21 +98,6 @@ class SourceTargetClustering(PrivateEstimator):
         probability with which ``diff_bound_`` may fail.
     bound_share : float
         Share of the budget that buys ``diff_bound_``, for "nas"; 0 buys none.
-    epsilon, delta, rho : float
-        Budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
-    bounds : (low, high), Ball or mapping
-        Public bounds of the columns, never read off the source. A mapping chooses columns by name, see
-        `read_bounds`. Rows of the source outside are clipped, targets outside are refused.
-    unit : str, optional
-        Column of the source that identifies a person. By default every row is a person of its own.
-    max_rows_per_unit : int
-        At most so many rows of a person are used; all noise grows in proportion.
-    missing : {"error", "drop"}
-        What to do with rows that have a missing value.
-    ledger : Ledger, optional
-        Where the budget is charged before any row of the source is read.
-    random_state : int, optional
-        Reproducible noise for experiments. The release is then marked: do not publish.
 
     Attributes
     ----------
@@ -158,40 +143,13 @@ class SourceTargetClustering(PrivateEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        sanitizer: Sanitizer = "displacement",
-        *,
-        t: int = 150,
-        coreset: float | Literal["auto"] = "auto",
-        gamma: float = 0.05,
-        bound_share: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        rho: float | None = None,
-        bounds: object = None,
-        unit: str | None = None,
-        max_rows_per_unit: int = 1,
-        missing: Missing = "error",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.sanitizer = sanitizer
-        self.t = t
-        self.coreset = coreset
-        self.gamma = gamma
-        self.bound_share = bound_share
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.bounds = bounds
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.missing = missing
-        self.ledger = ledger
-        self.random_state = random_state
+    n_clusters: int = parameter(whole(), default=8)
+    sanitizer: Sanitizer = parameter(one_of(*SANITIZERS), default="displacement")
+    _: KW_ONLY
+    t: int = parameter(whole(10**6), default=150)
+    coreset: float | Auto = parameter(auto_or(between(0, 1)), default="auto")
+    gamma: float = parameter(between(0, 1, open_low=True, open_high=True), default=0.05)
+    bound_share: float = parameter(between(0, 1, open_high=True), default=0.0)
 
     def fit(self, target: ArrayLike, source: ArrayLike) -> Self:
         """Choose targets under differential privacy for the source.
@@ -233,7 +191,12 @@ class SourceTargetClustering(PrivateEstimator):
 
     def _targets(self, target: ArrayLike) -> tuple[Targets, Domain]:
         """Check everything public but the budget, and choose representatives."""
-        self._check_parameters()
+        check_fields(self)
+        if self.bound_share and self.sanitizer != "nas":
+            raise ParameterError(
+                f"`bound_share` must be 0, got {self.bound_share!r}: no bound is known for sanitizer="
+                f"{self.sanitizer!r}. Use sanitizer='nas'"
+            )
         if self._private_bounds:
             raise ParameterError("`bounds` must be public, got 'private'. Take them from the targets")
         points = self._rows(target, "target", reset=True)
@@ -255,30 +218,13 @@ class SourceTargetClustering(PrivateEstimator):
 
     def _rows(self, X: Any, name: str, *, reset: bool = False) -> FloatArray:
         """Rows of a table that may be read exactly."""
-        table = self._open(X, name=name, reset=reset, people=False)
-        if table.columns is None:
-            return np.ascontiguousarray(table.X, dtype=np.float64)
-        return np.concatenate([np.empty((0, table.domain.n_features)), *blocks_of(table.X, table.columns)])
+        return rows_of(self._open(X, name=name, reset=reset, people=False))
 
     def _spacing(self, points: FloatArray, domain: Domain) -> float:
         """How far a target may be from its representative."""
         if self.coreset == "auto":
             return k_medoids(points, int(self.n_clusters), n_init=1).cost / len(points)
-        return float(self.coreset) * _diameter(domain)
-
-    def _check_parameters(self) -> None:
-        check_whole("n_clusters", self.n_clusters)
-        check_choice("sanitizer", self.sanitizer, SANITIZERS)
-        check_whole("t", self.t, most=10**6)
-        if not (isinstance(self.coreset, str) and self.coreset == "auto"):
-            _check_between("coreset", self.coreset, 0 <= _number(self.coreset) <= 1, "from 0 to 1")
-        _check_between("gamma", self.gamma, 0 < _number(self.gamma) < 1, "between 0 and 1")
-        _check_between("bound_share", self.bound_share, 0 <= _number(self.bound_share) < 1, "from 0 to 1")
-        if self.bound_share and self.sanitizer != "nas":
-            raise ParameterError(
-                f"`bound_share` must be 0, got {self.bound_share!r}: no bound is known for sanitizer="
-                f"{self.sanitizer!r}. Use sanitizer='nas'"
-            )
+        return float(self.coreset) * 2 * domain.reach
 
     def _plan(self, domain: Domain, targets: Targets) -> Plan:
         sums = sums_sensitivity(domain)
@@ -302,7 +248,7 @@ class SourceTargetClustering(PrivateEstimator):
             Step("distance", share, sensitivity=distance),
         )
 
-    def _choose(self, targets: Targets, curator: Curator) -> SourceTargetModel:
+    def _choose(self, targets: Targets, curator: Questions) -> SourceTargetModel:
         bound = None
         if self.sanitizer == "displacement":
             sanitized = displaced(curator, targets, self.gamma)
@@ -320,7 +266,7 @@ class SourceTargetClustering(PrivateEstimator):
             bound,
         )
 
-    def _averaged(self, curator: Curator, targets: Targets) -> tuple[FloatArray, float | None]:
+    def _averaged(self, curator: Questions, targets: Targets) -> tuple[FloatArray, float | None]:
         """Noisy averages of the rows nearest to each representative, and the bound if it is bought."""
         noisy = curator.nearest("averages", targets.representatives, int(self.t))
         sanitized = curator.domain.clip(noisy.means)
@@ -340,10 +286,10 @@ class SourceTargetClustering(PrivateEstimator):
             + targets.mean_distance
             + rounding
         )
-        return sanitized, min(max(bound, 0.0), _diameter(curator.domain))
+        return sanitized, min(max(bound, 0.0), 2 * curator.domain.reach)
 
 
-def displaced(curator: Curator, targets: Targets, gamma: float) -> FloatArray:
+def displaced(curator: Questions, targets: Targets, gamma: float) -> FloatArray:
     """Representatives that are near to rows, moved to the noisy means of these.
 
     Three quarters of the budget tell which of the groups of nearest rows are not empty; with the last, sums
@@ -384,11 +330,11 @@ def _likely_moves(means: FloatArray, trust: FloatArray) -> FloatArray:
     return moves
 
 
-def noisy_neighbours(curator: Curator, representatives: FloatArray, gamma: float) -> FloatArray:
+def noisy_neighbours(curator: Questions, representatives: FloatArray, gamma: float) -> FloatArray:
     """Noisy means of the rows nearest to each representative, where there are any (NNA, Algorithm 2)."""
     domain, groups = curator.domain, Voronoi(representatives)
     origins = np.repeat(domain.midpoint[None], len(representatives), axis=0)
-    noisy = curator.sums("groups", groups, origins, np.full(len(origins), _diameter(domain) / 2))
+    noisy = curator.sums("groups", groups, origins, np.full(len(origins), domain.reach))
     # Line 6 with the exact quantile of the noise in a size.
     quantile = curator.threshold_for("groups", groups, gamma * len(origins))
     kept = noisy.sizes >= 1 + quantile * noisy.size_std / curator.noise_std("groups")
@@ -399,11 +345,11 @@ def clipping_radii(domain: Domain, representatives: FloatArray) -> FloatArray:
     """Distance of each representative from its fourth neighbour: public, and about the width of its group."""
     n_neighbours = min(NEIGHBOUR, len(representatives) - 1)
     distances: FloatArray = KDTree(representatives).query(representatives, 1 + n_neighbours)[0][:, -1]
-    diameter = _diameter(domain)
-    return np.maximum(distances, SMALLEST_RADIUS * diameter) if n_neighbours else np.array([diameter])
+    diameter = 2 * domain.reach
+    return np.maximum(distances, LEAST_SPACING * diameter) if n_neighbours else np.array([diameter])
 
 
-def _standing_out(curator: Curator, groups: Voronoi, noisy_sizes: IntArray, gamma: float) -> int:
+def _standing_out(curator: Questions, groups: Voronoi, noisy_sizes: IntArray, gamma: float) -> int:
     """Least threshold at which a share gamma of the groups above it is empty, on average.
 
     The rule of Benjamini and Hochberg (1995), with the exact tail of the noise and as if all groups could be
@@ -416,17 +362,3 @@ def _standing_out(curator: Curator, groups: Voronoi, noisy_sizes: IntArray, gamm
         if still_above == n_above or not still_above:
             return threshold
         n_above = still_above
-
-
-def _diameter(domain: Domain) -> float:
-    return 2 * (float(np.linalg.norm(domain.half_width)) if domain.radius is None else domain.radius)
-
-
-def _number(value: Any) -> Any:
-    """The value, if it is a real number of whatever size; else one that fits nowhere."""
-    return value if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
-
-
-def _check_between(name: str, value: object, fits: bool, where: str) -> None:
-    if not fits:
-        raise ParameterError(f"`{name}` must be a number {where}, got {value!r}")

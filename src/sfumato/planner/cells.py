@@ -10,11 +10,11 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from sfumato.cluster import GridKMeans
-from sfumato.density.histogram import NoisyHistogram
 from sfumato.domain import FloatArray, Grid
 from sfumato.planner.rehearsal import Rehearsal
-from sfumato.posterior import MISFIT, affordable_sweeps
-from sfumato.synopsis import CLEAR, NEARLY_ALL
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.grid.posterior import MISFIT, affordable_sweeps
+from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
 
 _NOTHING = 1e-12
 _REACH = 4.0  # of a cluster, in spreads
@@ -143,7 +143,7 @@ def _unbiased(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal
     As in `GridSynopsis._unbiased`.
     """
     grid, size = histogram.grid, rehearsal.size
-    clear = cluster.around > CLEAR * math.sqrt(_variance(histogram)) * 3.0 ** (-rehearsal.d / 2)
+    clear = cluster.around > CLEAR_CELL * math.sqrt(_variance(histogram)) * 3.0 ** (-rehearsal.d / 2)
     if float(cluster.rows[clear].sum()) > NEARLY_ALL * size:
         squares = float((cluster.places[:, clear] ** 2).sum(axis=1).mean())
     else:

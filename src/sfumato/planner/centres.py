@@ -1,7 +1,7 @@
 """Errors of centres and sizes that end in noisy means of displacements: the refinement and the mixtures.
 
 A centre that is `offset` from the mean of its rows moves by the noisy mean of the clipped displacements of
-these rows, shrunk (`sfumato.shrinkage`). For normal clusters the error that is left is known: clipping at a
+these rows, shrunk (`public.means`). For normal clusters the error that is left is known: clipping at a
 radius passes on only a part of the offset, the noise is that of the plan, and the rows that are clipped are
 a matter of chance. docs/budget.md has the derivation, BENCHMARKS.md what was measured.
 """
@@ -14,11 +14,15 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import chi
 
-from sfumato.cluster import DPM, candidates, coreset, dpm, lloyd, mixtures, refine
-from sfumato.cluster.distances import Reach, distance_edges
+from sfumato.cluster import DPM, dpm
+from sfumato.cluster import coreset_kmeans as coreset
+from sfumato.cluster import lloyd_kmeans as lloyd
+from sfumato.cluster.shared import candidates, refine
+from sfumato.cluster.shared import moments as mixtures
 from sfumato.domain import FloatArray
 from sfumato.planner.rehearsal import Rehearsal
-from sfumato.shrinkage import shrunk_means
+from sfumato.public.means import shrunk_means
+from sfumato.public.reach import Reach, distance_edges
 
 LAST = f"displacements {refine.N_ROUNDS}"
 _MOST_SPLIT, _HARD_TO_FIND = (
@@ -52,10 +56,10 @@ def size_error(rehearsal: Rehearsal) -> float | None:
 def smallest_cluster(rehearsal: Rehearsal) -> float | None:
     """Rows of the smallest cluster that the method tells from noise: the largest of its own thresholds."""
     known: dict[str, float] = {
-        LAST: refine.VISIBLE,
-        "rounds": lloyd.VISIBLE,
-        "recovery": candidates.VISIBLE,
-        "moments": mixtures.VISIBLE,
+        LAST: refine.SEEN_ABOVE,
+        "rounds": lloyd.MOVES_ABOVE,
+        "recovery": candidates.RECOVERS_ABOVE,
+        "moments": mixtures.LEAST_SIZE,
     }
     least = [
         times * rehearsal.noise_of_sizes(step) for step, times in known.items() if step in rehearsal.steps
@@ -80,7 +84,7 @@ def _cut_off(rehearsal: Rehearsal) -> list[float]:
     """Rows that equal clusters need, for a tree of even splits to see the sides of each of its splits."""
     n_levels = max(1, math.ceil(math.log2(rehearsal.k)))
     stds = [rehearsal.noise_std(f"sizes {level}") for level in _levels(rehearsal)[:n_levels]]
-    return [dpm.VISIBLE * std * 2.0**level / rehearsal.k for level, std in enumerate(stds, start=1)]
+    return [dpm.LEAF_ABOVE * std * 2.0**level / rehearsal.k for level, std in enumerate(stds, start=1)]
 
 
 def _levels(rehearsal: Rehearsal) -> list[int]:
@@ -96,7 +100,7 @@ def _n_parts(rehearsal: Rehearsal) -> float:
         return 1.0
     least, n_leaves = _smallest_leaf(rehearsal, rehearsal.method), 1.0
     for level in _levels(rehearsal):
-        seen = max(least, dpm.VISIBLE * rehearsal.noise_std(f"sizes {level}"))
+        seen = max(least, dpm.LEAF_ABOVE * rehearsal.noise_std(f"sizes {level}"))
         if rehearsal.n / 2.0**level < seen:
             break
         n_leaves = 2.0**level

@@ -11,13 +11,13 @@ from scipy.stats import chi, ncx2
 from sklearn.base import clone
 
 from sfumato.cluster import DPDBSCAN
-from sfumato.density.dbscan import Guarantee, guarantee_of, stencils_of
-from sfumato.density.histogram import NoisyHistogram
-from sfumato.density.levels import Levels
-from sfumato.density.stencils import Stencils
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
 from sfumato.planner.rehearsal import Rehearsal, lengths
+from sfumato.public.density.dbscan import Guarantee, guarantee_of, stencils_of
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.levels import Levels
+from sfumato.public.density.stencils import Stencils
 
 _TYPICAL_SHARE = 0.1  # of a cluster's typical density, where DensityTree ends it
 _HALVINGS = 12  # of the interval that holds the radius

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sfumato.budget import Budget
-from sfumato.density.dbscan import Guarantee
+from sfumato.public.density.dbscan import Guarantee
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,24 @@ import numpy as np
 from scipy.optimize import brentq
 
 from sfumato import cluster
-from sfumato.aggregates.moments import BLOCK_VALUES as MOST_SHARED
 from sfumato.cluster import DPDBSCAN, DensityTree, DPMoG, GridKMeans, MorseClustering, PrivateClusterer
-from sfumato.cluster.candidates import LEAVES_PER_CANDIDATE, max_candidates
-from sfumato.cluster.checks import MOST_CLUSTERS, check_flag, check_positive, check_whole
-from sfumato.cluster.coreset import EXTRA_LEVELS
-from sfumato.cluster.coreset import N_BINS as CORESET_BINS
-from sfumato.cluster.density import BYTES_PER_CELL, BYTES_PER_LISTED, N_FALSE
+from sfumato.cluster.coreset_kmeans import EXTRA_LEVELS
+from sfumato.cluster.coreset_kmeans import N_BINS as CORESET_BINS
 from sfumato.cluster.dpm import N_BINS as TREE_BINS
-from sfumato.cluster.refine import SPLIT_RULE
-from sfumato.density.histogram import NoisyHistogram
+from sfumato.cluster.shared.candidates import LEAVES_PER_CANDIDATE, max_candidates
+from sfumato.cluster.shared.density_base import BYTES_PER_CELL, BYTES_PER_LISTED, N_FALSE
+from sfumato.cluster.shared.parameters import MOST_CLUSTERS
+from sfumato.cluster.shared.refine import SPLIT_RULE
 from sfumato.domain import ALL_ROWS, LARGEST_BOUND, MOST_COLUMNS
-from sfumato.engine.base import BLOCK_VALUES, N_THREADS
+from sfumato.domain.constraints import flag, positive, whole
 from sfumato.errors import ParameterError
 from sfumato.planner import cells, centres, density
 from sfumato.planner.forecast import Forecast
 from sfumato.planner.recommendation import CLUSTERS_UNKNOWN, LARGEST_COUNT
 from sfumato.planner.rehearsal import UNIT_BOX, Rehearsal
+from sfumato.private.aggregates.moments import BLOCK_VALUES as MOST_SHARED
+from sfumato.private.engines.base import BLOCK_VALUES, N_THREADS
+from sfumato.public.density.histogram import NoisyHistogram
 
 Number = float | Fraction | str
 
@@ -123,12 +124,12 @@ def forecast(
     >>> found.cells
     (119, 119)
     """
-    check_positive("n", n, most=LARGEST_COUNT)
-    check_whole("d", d, most=MOST_COLUMNS)
+    positive(most=LARGEST_COUNT)("n", n)
+    whole(MOST_COLUMNS)("d", d)
     if k is not None:
-        check_whole("k", k, most=MOST_CLUSTERS)
+        whole(MOST_CLUSTERS)("k", k)
     if spread is not None:
-        check_positive("spread", spread, least=1 / LARGEST_BOUND, most=LARGEST_BOUND)
+        positive(least=1 / LARGEST_BOUND, most=LARGEST_BOUND)("spread", spread)
     rehearsal = Rehearsal.of(estimator, float(n), int(d), int(k or _n_clusters(estimator)), spread)
     has_cells = isinstance(rehearsal.method, _CELL_METHODS) and rehearsal.steps & {"grid", "cells"}
     facts = _cell_facts(rehearsal) if has_cells else _centre_facts(rehearsal)
@@ -286,8 +287,8 @@ def budget_for(
     if not wanted:
         raise ParameterError("`center_error`, `size_error` or `smallest_cluster` must be given, got none")
     for name, value in wanted.items():
-        check_positive(name, value)
-    check_flag("in_rho", in_rho)
+        positive()(name, value)
+    flag("in_rho", in_rho)
     if in_rho and not (isinstance(delta, Real) and delta == 0):
         raise ParameterError(f"`delta` must be 0 with a rho, got {delta!r}")
     make = _made(method, k, settings, bounds, max_rows_per_unit)
@@ -316,7 +317,7 @@ def _made(
         raise ParameterError(
             f"settings must be parameters of {cls.__name__} ({', '.join(known)}), got `{unknown[0]}`"
         )
-    check_whole("max_rows_per_unit", max_rows_per_unit, most=ALL_ROWS)
+    whole(ALL_ROWS)("max_rows_per_unit", max_rows_per_unit)
     parameters = {"bounds": bounds, "max_rows_per_unit": max_rows_per_unit, **settings}
     if max_rows_per_unit != 1:
         parameters.setdefault("unit", _PERSON)

@@ -9,7 +9,8 @@ from typing import Any
 
 from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer
-from sfumato.cluster.checks import MOST_CLUSTERS, check_positive, check_whole
+from sfumato.cluster.shared.parameters import MOST_CLUSTERS
+from sfumato.domain.constraints import positive, whole
 from sfumato.errors import ParameterError
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
@@ -83,10 +84,10 @@ def recommend(
     >>> recommend(n=100_000, d=40, k=10, epsilon=1, delta=1e-8).make(bounds=(-10, 10))
     DPM(bounds=(-10, 10), delta=1e-08, epsilon=1, n_clusters=10)
     """
-    check_positive("n", n, most=LARGEST_COUNT)
-    check_whole("d", d)
+    positive(most=LARGEST_COUNT)("n", n)
+    whole()("d", d)
     if k is not None:
-        check_whole("k", k, most=MOST_CLUSTERS)
+        whole(MOST_CLUSTERS)("k", k)
     per_cluster = float(n) * _laplace_epsilon(epsilon, delta, rho) / (k or CLUSTERS_UNKNOWN)
     budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
     parameters = {"n_clusters": k} | {name: value for name, value in budget.items() if value}

@@ -8,15 +8,15 @@ from typing import NoReturn, cast
 
 import numpy as np
 
-from sfumato.aggregates.sums import COUNT_WEIGHT
-from sfumato.answers import Noisy
 from sfumato.budget import PricedPlan, Record
 from sfumato.cluster import MorseClustering, PrivateClusterer
 from sfumato.curator import Curator
-from sfumato.density.geometry import column_units
-from sfumato.density.histogram import NoisyHistogram
+from sfumato.curator.answers import Noisy
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid
-from sfumato.mechanisms import threshold_for
+from sfumato.private.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.mechanisms import threshold_for
+from sfumato.public.density.geometry import column_units
+from sfumato.public.density.histogram import NoisyHistogram
 
 USUAL_SPREAD = 0.16  # of half the width of the domain, for one cluster; as in datasets.separated_gaussians
 UNIT_BOX = (-1.0, 1.0)  # stands for bounds that are bought: lengths are then in half widths

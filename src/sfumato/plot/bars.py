@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.models import CentreModel, MixtureModel, MorseModel
 from sfumato.plot.groups import Groups
 from sfumato.plot.style import (
     BLUE,
@@ -21,6 +20,7 @@ from sfumato.plot.style import (
     say,
     title,
 )
+from sfumato.public.models import CentreModel, MixtureModel, MorseModel
 from sfumato.release import Release
 
 if TYPE_CHECKING:

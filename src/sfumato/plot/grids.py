@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sfumato.plot.style import BLUE, Source, frame, new_axes, refusal, released, strip, title
+from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release
-from sfumato.synopsis import GridSynopsis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

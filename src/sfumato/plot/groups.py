@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.models import MixtureModel, MorseModel
 from sfumato.plot.style import Source, counted, distinct_colours, refusal, released
+from sfumato.public.models import MixtureModel, MorseModel
 from sfumato.release import Release
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.density.levels import FLOOR, DensityModel, Levels, LevelTree
 from sfumato.domain import FloatArray, IntArray
 from sfumato.plot.branches import NOISE, THIN, Branches, label_axes
 from sfumato.plot.outlines import span_colours
@@ -22,6 +21,8 @@ from sfumato.plot.style import (
     say,
     title,
 )
+from sfumato.public.density.levels import FLOOR, Levels, LevelTree
+from sfumato.public.models import DensityModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

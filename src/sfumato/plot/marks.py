@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.domain import FloatArray
-from sfumato.models import CentreModel, MixtureModel, MorseModel
 from sfumato.plot.grids import heat_map, histogram
 from sfumato.plot.groups import Groups
 from sfumato.plot.style import (
@@ -31,6 +30,7 @@ from sfumato.plot.style import (
     strip,
     title,
 )
+from sfumato.public.models import CentreModel, MixtureModel, MorseModel
 from sfumato.release import Release
 
 if TYPE_CHECKING:

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
-from sfumato.models import MixtureModel, MorseModel
-from sfumato.morse import MorseTree, merge_tree
 from sfumato.plot.groups import Groups, in_words, mixture_of
 from sfumato.plot.style import (
     HAZE,
@@ -25,6 +23,8 @@ from sfumato.plot.style import (
     title,
     write_numbers,
 )
+from sfumato.public.mixtures import MorseTree, merge_tree
+from sfumato.public.models import MixtureModel, MorseModel
 from sfumato.release import Release
 
 if TYPE_CHECKING:

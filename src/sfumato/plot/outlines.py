@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.density.spans import Span
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
 from sfumato.plot.style import (
@@ -26,6 +25,7 @@ from sfumato.plot.style import (
     title,
     write_numbers,
 )
+from sfumato.public.density.spans import Span
 from sfumato.release import Release
 
 if TYPE_CHECKING:

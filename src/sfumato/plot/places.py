@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from sfumato.models import SourceTargetModel
 from sfumato.plot.style import (
     BLUE,
     HAZE,
@@ -20,6 +19,7 @@ from sfumato.plot.style import (
     title,
     write_numbers,
 )
+from sfumato.public.models import SourceTargetModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.cluster.base import PrivateClusterer
+from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
-from sfumato.models import CentreModel, MixtureModel, Model, MorseModel, SourceTargetModel
+from sfumato.public.models import CentreModel, MixtureModel, Model, MorseModel, SourceTargetModel
 from sfumato.release import Release
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.models import MixtureModel, MorseModel
-from sfumato.morse import MorseTree
 from sfumato.plot.branches import Branches, label_axes
 from sfumato.plot.groups import Groups, in_words, mixture_of
 from sfumato.plot.style import Source, crowding, mark_areas, new_axes, title, write_numbers
+from sfumato.public.mixtures import MorseTree
+from sfumato.public.models import MixtureModel, MorseModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 
 from sfumato.budget.statement import SEEDED_WARNING
-from sfumato.models import CentreModel, MixtureModel, MorseModel, SourceTargetModel
+from sfumato.public.models import CentreModel, MixtureModel, MorseModel, SourceTargetModel
 from sfumato.release import Release, write_whole
 from sfumato.report.account import public_facts, steps, verification
 from sfumato.report.findings import clusters, rows_in_words

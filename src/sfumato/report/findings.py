@@ -9,12 +9,12 @@ import numpy as np
 
 from sfumato import plot
 from sfumato.domain import FloatArray
-from sfumato.models import CentreModel
 from sfumato.plot.bars import MOST_BARS
 from sfumato.plot.style import WITHIN
+from sfumato.public.grid.synopsis import GridSynopsis
+from sfumato.public.models import CentreModel
 from sfumato.release import Release
 from sfumato.report.markup import figure, paragraph, table
-from sfumato.synopsis import GridSynopsis
 
 _SHAPES = {1: "a histogram of one column", 2: "a map of two columns"}
 _MOST_COLUMNS = 5  # of a table side by side

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from sfumato import plot
-from sfumato.models import MixtureModel, MorseModel
-from sfumato.morse import MorseTree
 from sfumato.plot.groups import Groups, in_words
+from sfumato.public.mixtures import MorseTree
+from sfumato.public.models import MixtureModel, MorseModel
 from sfumato.release import Release
 from sfumato.report.choices import slider
 from sfumato.report.findings import coordinate, size_picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from sfumato import plot
-from sfumato.models import SourceTargetModel
+from sfumato.public.models import SourceTargetModel
 from sfumato.release import Release
 from sfumato.report.findings import coordinate
 from sfumato.report.markup import figure, paragraph, table

@@ -7,10 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from sfumato import plot
-from sfumato.density.dbscan import DBSCANModel
-from sfumato.density.levels import DensityModel
-from sfumato.density.spans import Span
-from sfumato.models import Model
+from sfumato.public.density.spans import Span
+from sfumato.public.models import DBSCANModel, DensityModel, Model
 from sfumato.release import Release
 from sfumato.report.choices import round_numbers, slider
 from sfumato.report.findings import coordinate, size_picture
@@ -115,7 +113,7 @@ def _promise(release: Release) -> str:
 
 
 def _tree(release: Release, salt: str) -> str:
-    if not isinstance(release.model, DensityModel) or len(release.model.tree().heights) < 2:
+    if not isinstance(release.model, DensityModel) or len(release.model.tree.heights) < 2:
         return ""
     alt = (
         f"Picture: the tree of the peaks of the density, of which {release.model.regions.n_spans} are places."

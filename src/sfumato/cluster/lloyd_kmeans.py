@@ -1,0 +1,172 @@
+"""DPLloyd (Su et al. 2016): Lloyd's k-means with noisy sums and sizes in every round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.budget import Budget, Plan, Step
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.moments import given_covariances, with_covariances
+from sfumato.cluster.shared.parameters import Auto, parameter
+from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.curator import NoisySums, Questions, sums_sensitivity
+from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray
+from sfumato.domain.constraints import auto_or, flag, whole
+from sfumato.domain.partitions import Voronoi
+from sfumato.public.means import mean_stds
+from sfumato.public.models import CentreModel, MixtureModel
+from sfumato.public.packing import PUBLIC_SEED, packed_start
+
+REFINE_SHARE = Fraction(1, 2)
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 7  # the range in which Su et al. find the best number
+MOVES_ABOVE = 4  # a cluster moves when its noisy size is this many times the noise in it
+RESEED_DISTANCE = 0.05  # of a new start from the largest cluster, in radii of the domain
+
+
+def automatic_rounds(domain: Domain, n_clusters: int, budget: Budget) -> int:
+    """Rounds that a budget is worth: two where noise is large, seven where it is small, by public numbers.
+
+    One round with the whole budget moves the mean of m rows by noise of about ``needed / m`` of the domain's
+    radius per cluster; every tenfold of `needed` costs a round.
+    """
+    sensitivity = sums_sensitivity(domain)
+    l1 = sensitivity.l1 / LATTICE_RADIUS * domain.unit.max_rows
+    l2 = math.sqrt(sensitivity.l2_squared) / LATTICE_RADIUS * domain.unit.max_rows
+    if budget.kind == "pure":
+        noise = math.sqrt(2) * l1 / float(budget.epsilon or 1)
+    elif budget.kind == "zcdp":
+        noise = l2 / math.sqrt(2 * float(budget.rho or 1))
+    else:
+        log_inverse, epsilon = math.log(1 / float(budget.delta)), float(budget.epsilon or 1)
+        # Without the cancellation of sqrt(L + epsilon) - sqrt(L), the root of rho.
+        noise = l2 * (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse)) / (math.sqrt(2) * epsilon)
+    needed = n_clusters * math.sqrt(domain.n_features) * noise
+    return int(min(max(round(7.5 - math.log10(max(needed, 1e-9))), FEWEST_ROUNDS), MOST_ROUNDS))
+
+
+class LloydKMeans(PrivateClusterer):
+    """Lloyd's k-means with noisy sums and sizes (DPLloyd).
+
+    From public starting centres, each round assigns rows to the nearest centre and moves the centre to their
+    noisy mean. Sizes and sums are released together. A cluster that is not visible above its noise is started
+    again beside a large one.
+
+    Parameters
+    ----------
+    n_clusters : int
+        At most 10000.
+    n_iter : "auto" or int
+        Rounds, at most 1000. Automatic: two to seven, fewer where the noise is larger.
+    refine : bool
+        Spend half of the budget on moving the centres to the means of the rows around them.
+    covariances : bool
+        Buy the covariances of the clusters, too, with a quarter of the budget: the model is then a Gaussian
+        mixture, for `MorseClustering`.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Noisy rows per cluster in the last release, at least 0.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations.
+    weights_, means_, covariances_ : ndarray
+        With `covariances`: the mixture.
+    n_clusters_ : int
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private.
+
+    Privacy
+    -------
+    Unit: one row added or removed. Step "rounds", `n_iter` times: noisy sizes and sums of the cells of
+    released centres. With `refine`, the steps of the refinement. All compose to the budget; the number of
+    rounds follows from public parameters. Public inputs: all parameters. Not private: ``labels_`` and
+    ``predict``. Proof: docs/proofs/kmeans.md.
+
+    References
+    ----------
+    - D. Su, J. Cao, N. Li, E. Bertino, H. Jin. Differentially private k-means clustering. CODASPY 2016.
+
+    Examples
+    --------
+    >>> from sfumato.cluster.lloyd_kmeans import LloydKMeans
+    >>> from sfumato.datasets import separated_gaussians
+    >>> X, _ = separated_gaussians(5000, n_clusters=4, n_features=3, random_state=0)
+    >>> model = LloydKMeans(n_clusters=4, epsilon=1.0, bounds=(-1, 1), random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (4, 3)
+    """
+
+    n_clusters: int = parameter(whole(10**4), default=8)
+    _: KW_ONLY
+    n_iter: int | Auto = parameter(auto_or(whole(1000)), default="auto")
+    refine: bool = parameter(flag, default=True)
+    covariances: bool = parameter(flag, default=False)
+
+    def _plan(self, domain: Domain) -> Plan:
+        plan = self._centre_plan(domain)
+        return with_covariances(plan, domain) if self.covariances else plan
+
+    def _cluster(self, curator: Questions) -> CentreModel | MixtureModel:
+        model = self._centres(curator)
+        return given_covariances(curator, model) if self.covariances else model
+
+    def _centre_plan(self, domain: Domain) -> Plan:
+        own = 1 - REFINE_SHARE if self.refine else Fraction(1)
+        rounds = Step("rounds", own, repeats=self._rounds(domain), sensitivity=sums_sensitivity(domain))
+        return Plan(rounds, *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()))
+
+    def _centres(self, curator: Questions) -> CentreModel:
+        domain = curator.domain
+        centers = packed_start(domain, self.n_clusters)
+        origins = np.repeat(domain.midpoint[None], self.n_clusters, axis=0)
+        radii = np.full(self.n_clusters, domain.reach)
+        sizes = np.zeros(self.n_clusters)
+        rng = np.random.default_rng(PUBLIC_SEED)
+        n_rounds = self._rounds(domain)
+        for i in range(n_rounds):
+            noisy = curator.sums("rounds", Voronoi(centers), origins, radii)
+            sizes = np.maximum(noisy.sizes, 0.0)
+            centers = _moved(domain, centers, noisy)
+            if i < n_rounds - 1:
+                centers = _reseeded(domain, centers, noisy, rng)
+        if not self.refine:
+            stds = mean_stds(noisy.sums, np.maximum(noisy.sizes, 1.0), noisy.sum_std, noisy.size_std)
+            size_stds = np.full(self.n_clusters, noisy.size_std)
+            return CentreModel(centers, sizes, center_stds=stds, size_stds=size_stds)
+        return refine(curator, centers)
+
+    def _rounds(self, domain: Domain) -> int:
+        if self.n_iter == "auto":
+            return automatic_rounds(domain, self.n_clusters, self._budget())
+        return int(self.n_iter)
+
+
+def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums) -> FloatArray:
+    """Noisy means of the clusters that are visible above their noise; the others stay."""
+    visible = noisy.sizes > MOVES_ABOVE * noisy.size_std
+    means = domain.clip(domain.midpoint + noisy.sums / np.maximum(noisy.sizes, 1.0)[:, None])
+    return np.where(visible[:, None], means, centers)
+
+
+def _reseeded(domain: Domain, centers: FloatArray, noisy: NoisySums, rng: np.random.Generator) -> FloatArray:
+    """Start clusters that are not visible again beside the largest ones, by noisy sizes and public draws."""
+    shares = np.where(noisy.sizes > MOVES_ABOVE * noisy.size_std, noisy.sizes, 0.0)
+    directions = rng.normal(size=centers.shape)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    centers = centers.copy()
+    for lost in np.flatnonzero(shares == 0.0):
+        largest = int(np.argmax(shares))
+        if shares[largest] <= 0.0:
+            break
+        beside = centers[largest] + RESEED_DISTANCE * domain.reach * directions[lost]
+        centers[lost] = domain.clip(beside[None])[0]
+        shares[largest] /= 2
+    return centers

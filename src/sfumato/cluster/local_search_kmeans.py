@@ -1,0 +1,228 @@
+"""k-means by private local search (Balcan, Dick, Liang, Mou and Zhang 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from fractions import Fraction
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.candidates import (
+    MAX_CLUSTERS,
+    Candidates,
+    candidate_steps,
+    find_candidates,
+    max_candidates,
+    radius_of_most,
+    recover,
+    recovery_steps,
+)
+from sfumato.cluster.shared.moments import given_covariances, with_covariances
+from sfumato.cluster.shared.parameters import Auto, parameter
+from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.curator import Questions, swap_sensitivity
+from sfumato.domain import Domain, FloatArray
+from sfumato.domain.constraints import auto_or, flag, whole
+from sfumato.domain.partitions import Voronoi
+from sfumato.public.kmeans import weighted_kmeans
+from sfumato.public.models import CentreModel, MixtureModel
+
+REFINE_SHARE = Fraction(1, 2)
+# Of what refinement leaves:
+CANDIDATE_SHARE = Fraction(55, 100)
+RADIUS_SHARE = Fraction(2, 100)
+SWAP_SHARE = Fraction(15, 100)
+RECOVERY_SHARE = Fraction(28, 100)
+N_SWAPS = 4  # the search on noisy counts has done most of the work
+MAX_SWAPS = 1000
+RADIUS_FACTOR = 1.5  # on the radius that holds most rows
+FREE_WORK = 4e9  # additions that the search on noisy counts may take
+
+
+class LocalSearchKMeans(PrivateClusterer):
+    """k-means by swapping centres for candidates while that lowers the cost.
+
+    Rows are projected to a few public random directions, where a private division of space into boxes yields
+    candidates with noisy counts. A local search on these noisy counts costs no budget and gives the start; a
+    few more swaps are then chosen by the exponential mechanism, by the cost of the rows themselves, each of
+    them truncated at a radius. The rows nearest to each centre give it in all columns.
+
+    Parameters
+    ----------
+    n_clusters : int
+        At most 1000.
+    n_swaps : int or "auto"
+        Number of private swaps; "auto" makes 4.
+    refine : bool
+        Spend half of the budget on moving the centres to the means of the rows around them.
+    covariances : bool
+        Buy the covariances of the clusters, too, with a quarter of the budget: the model is then a Gaussian
+        mixture, for `MorseClustering`.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Estimated rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations; None without `refine`.
+    weights_, means_, covariances_ : ndarray
+        With `covariances`: the mixture.
+    n_clusters_ : int
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private.
+
+    Privacy
+    -------
+    Unit: one row added or removed. Steps "middle" and "reach": noisy mean of all rows and noisy histogram of
+    their distances from it. Step "boxes": noisy counts of disjoint boxes, once per level. Step "box means":
+    noisy sums of the projected rows of each box. Step "radius": one more histogram of distances. Step
+    "swap", `n_swaps` times: a private selection by the decrease of the truncated cost, of spread one cost
+    unit. Steps "recovery": one histogram and the noisy sums of the groups; then those of the refinement.
+    All compose to the budget. Public inputs: all parameters, and the directions of the projection.
+    Not private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
+
+    References
+    ----------
+    - M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
+      high-dimensional Euclidean spaces. ICML 2017.
+    - E. Schubert, P. J. Rousseeuw. Faster k-medoids clustering: improving the PAM, CLARA, and CLARANS
+      algorithms. SISAP 2019.
+
+    Examples
+    --------
+    >>> from sfumato.cluster.local_search_kmeans import LocalSearchKMeans
+    >>> from sfumato.datasets import separated_gaussians
+    >>> X, _ = separated_gaussians(2000, n_clusters=4, n_features=2, random_state=0)
+    >>> model = LocalSearchKMeans(n_clusters=4, epsilon=1.0, bounds=(-1, 1), random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (4, 2)
+    """
+
+    n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
+    _: KW_ONLY
+    n_swaps: int | Auto = parameter(auto_or(whole(MAX_SWAPS)), default="auto")
+    refine: bool = parameter(flag, default=True)
+    covariances: bool = parameter(flag, default=False)
+
+    def _plan(self, domain: Domain) -> Plan:
+        plan = self._centre_plan(domain)
+        return with_covariances(plan, domain) if self.covariances else plan
+
+    def _cluster(self, curator: Questions) -> CentreModel | MixtureModel:
+        model = self._centres(curator)
+        return given_covariances(curator, model) if self.covariances else model
+
+    def _centre_plan(self, domain: Domain) -> Plan:
+        start = 1 - REFINE_SHARE if self.refine else Fraction(1)
+        k = int(self.n_clusters)
+        return Plan(
+            *candidate_steps(domain, self.n_clusters, CANDIDATE_SHARE * start),
+            Step("radius", RADIUS_SHARE * start),
+            Step(
+                "swap",
+                SWAP_SHARE * start,
+                self._n_swaps,
+                swap_sensitivity(k, max_candidates(k)),
+                selection=True,
+            ),
+            *recovery_steps(domain, RECOVERY_SHARE * start),
+            *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()),
+        )
+
+    @property
+    def _n_swaps(self) -> int:
+        return N_SWAPS if self.n_swaps == "auto" else int(self.n_swaps)
+
+    def _centres(self, curator: Questions) -> CentreModel:
+        candidates = find_candidates(curator, self.n_clusters)
+        centers = free_search(candidates.points, candidates.weights, self.n_clusters)
+        centers = self._swapped(curator, candidates, centers)
+        found = recover(curator, candidates, centers)
+        if not self.refine:
+            return CentreModel(found.centers, found.sizes)
+        return refine(curator, found.centers, groups=found.groups)
+
+    def _swapped(self, curator: Questions, candidates: Candidates, centers: FloatArray) -> FloatArray:
+        """Private swaps, with free k-means on the candidates after each."""
+        projection = candidates.projection
+        radius = RADIUS_FACTOR * radius_of_most(curator, "radius", Voronoi(centers), centers, projection)
+        centers = swapped_freely(candidates.points, candidates.weights, centers, radius)
+        for _ in range(self._n_swaps):
+            swap = curator.swap("swap", centers, candidates.points, radius, projection)
+            if swap is not None:
+                centers = centers.copy()
+                centers[swap[0]] = candidates.points[swap[1]]
+                centers = _moved_to_means(candidates.points, candidates.weights, centers)
+        return centers
+
+
+def free_search(points: FloatArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """Local search on released points with released weights: post-processing, at no cost."""
+    centers, _ = weighted_kmeans(points, weights, n_clusters, n_init=3)
+    return swapped_freely(points, weights, centers, np.inf)
+
+
+def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray, radius: float) -> FloatArray:
+    """Centres after swaps that lower the truncated weighted cost, in turns with k-means.
+
+    Each escapes from where the other is stuck. Truncation keeps centres from points that are nothing but
+    noise, far from all others.
+    """
+    between = np.minimum(pairwise_distances(points, metric="sqeuclidean"), radius**2)
+    n_swaps = int(min(2 * len(centers), FREE_WORK / (len(centers) * len(points) ** 2)))
+    for _ in range(2):
+        for _ in range(n_swaps):
+            swapped = best_swap(points, weights, centers, between, radius)
+            if swapped is None:
+                break
+            centers = swapped
+        settled = _moved_to_means(points, weights, centers)
+        # k-means does not know of the truncation, and may move centres towards far noise.
+        centers = min(centers, settled, key=lambda c: _truncated_cost(points, weights, c, radius))
+    return centers
+
+
+def best_swap(
+    points: FloatArray, weights: FloatArray, centers: FloatArray, between: FloatArray, radius: float
+) -> FloatArray | None:
+    """Centres after the swap for a point that lowers the truncated cost the most; None if no swap does.
+
+    `between` holds the squared distances of the points from each other, truncated as well.
+
+    As FastPAM does (Schubert and Rousseeuw 2019): what a new point saves does not depend on the centre that
+    leaves, except for the points of that centre, which fall back on their second nearest.
+    """
+    costs = np.minimum(pairwise_distances(points, centers, metric="sqeuclidean"), radius**2)
+    nearest = costs.argmin(axis=1)
+    first = costs[np.arange(len(points)), nearest]
+    costs[np.arange(len(points)), nearest] = np.inf
+    # One centre has no second: all points must then go to the new one, and any large cost says so.
+    second = np.minimum(costs.min(axis=1), min(radius**2, 4 * float(between.max()) + 4 * float(first.max())))
+    saved = first[:, None] - between
+    gains = weights @ np.maximum(saved, 0.0)
+    owned = (nearest == np.arange(len(centers))[:, None]) * weights
+    savings = gains + owned @ np.maximum(np.minimum(saved, 0.0), (first - second)[:, None])
+    out, new = divmod(int(savings.argmax()), len(points))
+    if savings[out, new] <= 1e-9 * (weights @ first):
+        return None
+    swapped = centers.copy()
+    swapped[out] = points[new]
+    return swapped
+
+
+def _truncated_cost(points: FloatArray, weights: FloatArray, centers: FloatArray, radius: float) -> float:
+    costs = pairwise_distances(points, centers, metric="sqeuclidean").min(axis=1)
+    return float(weights @ np.minimum(costs, radius**2))
+
+
+def _moved_to_means(points: FloatArray, weights: FloatArray, centers: FloatArray) -> FloatArray:
+    """Centres after weighted k-means from where they are."""
+    settled, _ = weighted_kmeans(points, weights, len(centers), starts=[centers])
+    return settled

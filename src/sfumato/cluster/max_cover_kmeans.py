@@ -1,0 +1,140 @@
+"""k-means by private maximum coverage: EM-MC (Nguyen, Chaturvedi and Xu 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.candidates import (
+    MAX_CLUSTERS,
+    Candidates,
+    candidate_steps,
+    find_candidates,
+    max_candidates,
+    radius_of_most,
+    recover,
+    recovery_steps,
+)
+from sfumato.cluster.shared.parameters import parameter
+from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.curator import Questions, cover_sensitivity
+from sfumato.domain import Domain, FloatArray
+from sfumato.domain.constraints import flag, whole
+from sfumato.domain.partitions import Voronoi
+from sfumato.public.kmeans import weighted_kmeans
+from sfumato.public.models import CentreModel
+
+REFINE_SHARE = Fraction(1, 2)
+# Of what refinement leaves:
+CANDIDATE_SHARE = Fraction(45, 100)
+RADIUS_SHARE = Fraction(2, 100)
+COVER_SHARE = Fraction(25, 100)
+RECOVERY_SHARE = Fraction(28, 100)
+RADIUS_FACTOR = 1.5  # on the radius that holds most rows: a candidate is not quite where its cluster is
+
+
+class MaxCoverKMeans(PrivateClusterer):
+    """k-means by choosing balls that cover the most rows, one after the other.
+
+    Rows are projected to a few public random directions, where a private division of space into boxes yields
+    candidates. Centres are then chosen greedily: each time the exponential mechanism takes a candidate whose
+    ball covers many rows that no earlier ball covers. A crowd of rows counts once, so that small clusters are
+    found beside large ones. The rows nearest to each chosen candidate give the centre in all columns.
+
+    Parameters
+    ----------
+    n_clusters : int
+        At most 1000.
+    refine : bool
+        Spend half of the budget on moving the centres to the means of the rows around them.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Estimated rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        How far they may be off, as standard deviations; None without `refine`.
+    n_clusters_ : int
+    privacy_ : PrivacyStatement
+    release_ : Release
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private.
+
+    Privacy
+    -------
+    Unit: one row added or removed. Steps "middle" and "reach": noisy mean of all rows and noisy histogram of
+    their distances from it. Step "boxes": noisy counts of disjoint boxes, once per level. Step "box means":
+    noisy sums of the projected rows of each box. Step "radius": one more histogram of distances. Step
+    "cover", `n_clusters` times: a private selection by the number of rows newly covered, of spread 1.
+    Steps "recovery": one histogram and the noisy sums of the groups; then those of the refinement. All
+    compose to the budget. Public inputs: all parameters, and the directions of the projection.
+    Not private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
+
+    References
+    ----------
+    - H. Nguyen, A. Chaturvedi, E. Z. Xu. Differentially private k-means via exponential mechanism and
+      max cover. AAAI 2021.
+    - M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang. Differentially private clustering in
+      high-dimensional Euclidean spaces. ICML 2017.
+
+    Examples
+    --------
+    >>> from sfumato.cluster.max_cover_kmeans import MaxCoverKMeans
+    >>> from sfumato.datasets import separated_gaussians
+    >>> X, _ = separated_gaussians(2000, n_clusters=4, n_features=2, random_state=0)
+    >>> model = MaxCoverKMeans(n_clusters=4, epsilon=1.0, bounds=(-1, 1), random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (4, 2)
+    """
+
+    n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
+    _: KW_ONLY
+    refine: bool = parameter(flag, default=True)
+
+    def _plan(self, domain: Domain) -> Plan:
+        start = 1 - REFINE_SHARE if self.refine else Fraction(1)
+        cover = Step(
+            "cover",
+            COVER_SHARE * start,
+            repeats=int(self.n_clusters),
+            sensitivity=cover_sensitivity(max_candidates(int(self.n_clusters))),
+            selection=True,
+        )
+        return Plan(
+            *candidate_steps(domain, self.n_clusters, CANDIDATE_SHARE * start),
+            Step("radius", RADIUS_SHARE * start),
+            cover,
+            *recovery_steps(domain, RECOVERY_SHARE * start),
+            *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()),
+        )
+
+    def _cluster(self, curator: Questions) -> CentreModel:
+        candidates = find_candidates(curator, self.n_clusters)
+        chosen = self._covering(curator, candidates)
+        centers, _ = weighted_kmeans(candidates.points, candidates.weights, self.n_clusters, starts=[chosen])
+        found = recover(curator, candidates, centers)
+        if not self.refine:
+            return CentreModel(found.centers, found.sizes)
+        return refine(curator, found.centers, groups=found.groups)
+
+    def _covering(self, curator: Questions, candidates: Candidates) -> FloatArray:
+        """Greedy choice of candidates, by the rows that each covers anew."""
+        radius = self._radius(curator, candidates)
+        chosen = np.empty((0, candidates.points.shape[1]))
+        for _ in range(self.n_clusters):
+            best = curator.cover("cover", candidates.points, chosen, radius, candidates.projection)
+            chosen = np.concatenate([chosen, candidates.points[best : best + 1]])
+        return chosen
+
+    def _radius(self, curator: Questions, candidates: Candidates) -> float:
+        """Radius of the balls: what holds most rows around provisional centres, found without the rows."""
+        points, weights = candidates.points, candidates.weights
+        provisional, _ = weighted_kmeans(points, weights, self.n_clusters, n_init=3)
+        cells, projection = Voronoi(provisional), candidates.projection
+        return RADIUS_FACTOR * radius_of_most(curator, "radius", cells, provisional, projection)

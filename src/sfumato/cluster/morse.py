@@ -1,0 +1,181 @@
+"""MorseClustering: clusters of any shape from a private mixture, joined through its saddles."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Literal, Self
+
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.budget import Plan
+from sfumato.cluster.grid_kmeans import GridKMeans
+from sfumato.cluster.mog import GRID_COLUMNS, SHAPES, DPMoG
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.moments import given_covariances, with_covariances
+from sfumato.cluster.shared.parameters import (
+    MOST_CLUSTERS,
+    SHARED,
+    Auto,
+    SharedParameters,
+    check_fields,
+    parameter,
+)
+from sfumato.curator import MomentShape, Questions
+from sfumato.domain import Domain
+from sfumato.domain.constraints import none_or, one_of, whole
+from sfumato.errors import ParameterError
+from sfumato.public.mixtures.em import mixture_of_cells
+from sfumato.public.models import CentreModel, MixtureModel, MorseModel
+
+
+class MorseClustering(PrivateClusterer):
+    """Join the components of a private Gaussian mixture into clusters of any shape.
+
+    Two components belong together if the density falls little on the best path between them. Paths are
+    judged by their lowest point, the saddle; as the level falls, components join in a tree, which is cut at
+    the number of clusters. Clusters that noise alone may have made are joined first. All of this is computed
+    from the released mixture: only the base spends.
+
+    Parameters
+    ----------
+    base : estimator, optional
+        A method that releases a mixture (`DPMoG`, or `LloydKMeans` with ``covariances=True``) or centres
+        (any other centre method), with its own parameters. By default a `DPMoG` with three times as many
+        components as clusters, and at least 20 in up to three columns or if no number is given. Budget,
+        bounds, unit, ledger and seed are given here, not to the base.
+    n_clusters : int, optional
+        By default as many as the largest gap between the persistences of peaks says.
+    covariance : {"auto", "diag", "full", "spherical"}
+        Shape of the covariances for a base that has none. They are read off its noisy grid if there is one
+        (`GridKMeans`; automatic: "full"), else bought with a quarter of the budget (automatic: "diag").
+    labels : {"component", "basin"}
+        What decides to which cluster a row belongs: its most probable component, or the peak of the density
+        to which its ascent leads.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+    component_labels_ : ndarray of shape (n_components,)
+        Cluster of each component.
+    cluster_sizes_ : ndarray, one per cluster
+        Estimated rows per cluster.
+    mixture_ : Mixture
+    saddles_ : Passes
+        Where peaks join: positions, log densities and the pairs.
+    merge_tree_ : ndarray of shape (n_peaks - 1, 4)
+        The order of joining in SciPy's form, for dendrograms.
+    privacy_ : PrivacyStatement
+    release_ : Release
+        Merge again later, for another number of clusters, with ``release_.model.cut(k)``.
+    n_features_in_ : int
+    labels_ : ndarray of shape (n,)
+        Computed on demand for the holder of the rows; not private.
+
+    Privacy
+    -------
+    Unit: one row added or removed. The steps of the base; for a base that releases centres only, scaled to
+    three quarters of the budget, and the steps "spread" and "moments" of `DPMoG` for the rest. Mixtures of
+    the cells of a grid, saddles, tree and cuts are post-processing. Public inputs: all parameters. Not
+    private: ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, and that of the base.
+
+    References
+    ----------
+    .. [1] J. Byun, Y. Choi, J. Lee. Improving the utility of differentially private clustering through
+       dynamical processing. 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sfumato import DPMoG, MorseClustering
+    >>> X, _ = make_moons(20_000, noise=0.05, random_state=0)
+    >>> bounds = ([-1.5, -1], [2.5, 1.5])
+    >>> base = DPMoG(n_components=12)
+    >>> model = MorseClustering(base, n_clusters=2, epsilon=2.0, bounds=bounds, random_state=0).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.cut(3).n_clusters_
+    3
+    """
+
+    base: PrivateClusterer | None = parameter(default=None)
+    n_clusters: int | None = parameter(none_or(whole(MOST_CLUSTERS)), default=None)
+    _: KW_ONLY
+    covariance: MomentShape | Auto = parameter(one_of("auto", *SHAPES), default="auto")
+    labels: Literal["component", "basin"] = parameter(one_of("component", "basin"), default="component")
+
+    def cut(self, n_clusters: int | None = None) -> Self:
+        """A fitted copy with another number of clusters, from the same release. Spends nothing.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            From 1 to the number of components; None for the default.
+        """
+        check_is_fitted(self, "release_")
+        none_or(whole(MOST_CLUSTERS))("n_clusters", n_clusters)
+        return self._again(self.release_.model.cut(n_clusters), n_clusters=n_clusters)  # type: ignore[attr-defined]
+
+    def _plan(self, domain: Domain) -> Plan:
+        base = self._checked_base(domain)
+        plan = base._plan(domain)
+        if _has_mixture(base) or isinstance(base, GridKMeans):
+            return plan
+        return with_covariances(plan, domain, self._shape("diag"))
+
+    def _cluster(self, curator: Questions) -> MorseModel:
+        found = self._checked_base(curator.domain)._cluster(curator)
+        if isinstance(found, CentreModel):
+            found = self._with_covariances(curator, found)
+        assert isinstance(found, MixtureModel)
+        model = MorseModel(found, len(found.means), by_basin=self.labels == "basin")
+        return model.cut(None if self.n_clusters is None else min(int(self.n_clusters), len(found.means)))
+
+    def _with_covariances(self, curator: Questions, found: CentreModel) -> MixtureModel:
+        if found.synopsis is None:
+            return given_covariances(curator, found, self._shape("diag"))
+        centers, shape = found.cluster_centers, self._shape("full")
+        cells = mixture_of_cells(found.synopsis, len(centers), shape, soft=True, centers=centers)
+        return MixtureModel.sized(cells)
+
+    def _shape(self, automatic: MomentShape) -> MomentShape:
+        return automatic if self.covariance == "auto" else self.covariance
+
+    def _n_components(self, domain: Domain) -> int:
+        """Of the default base: enough to follow curves where a grid can show them."""
+        wanted = 3 * int(self.n_clusters or 0)
+        return max(wanted, 20) if domain.n_features <= GRID_COLUMNS or not wanted else wanted
+
+    def _checked_base(self, domain: Domain) -> PrivateClusterer:
+        """The base with our budget, which sets the number of its rounds; or an error."""
+        base = self.base
+        if base is None:
+            base = DPMoG(self._n_components(domain))
+        if not isinstance(base, PrivateClusterer) or not _has_centres(base):
+            raise ParameterError(
+                f"`base` must be a method that releases centres or a mixture, got {base!r}: for example "
+                "DPMoG(n_components=20)"
+            )
+        defaults = SharedParameters()
+        if given := [name for name in SHARED if getattr(base, name) != getattr(defaults, name)]:
+            raise ParameterError(
+                f"`{given[0]}` must be given to MorseClustering and not to its `base`, "
+                f"got {getattr(base, given[0])!r}"
+            )
+        most = getattr(base, "n_components", None) or getattr(base, "n_clusters", None)
+        if self.n_clusters is not None and isinstance(most, int) and self.n_clusters > most:
+            raise ParameterError(
+                f"`n_clusters` must be at most the {most} components of `base`, got {self.n_clusters}"
+            )
+        own: PrivateClusterer = clone(base)
+        check_fields(own)
+        own.set_params(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+        return own
+
+
+def _has_mixture(base: PrivateClusterer) -> bool:
+    return isinstance(base, DPMoG) or bool(getattr(base, "covariances", False))
+
+
+def _has_centres(base: PrivateClusterer) -> bool:
+    return _has_mixture(base) or (hasattr(base, "n_clusters") and not isinstance(base, MorseClustering))

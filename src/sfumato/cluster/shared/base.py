@@ -1,0 +1,231 @@
+"""What all private clusterers share: from parameters to a charged, recorded and published run."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any, Self, dataclass_transform
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
+from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.parameters import (
+    SharedParameters,
+    as_budget,
+    as_seed,
+    check_fields,
+    parameter,
+    with_shared_text,
+)
+from sfumato.curator import Curator, Questions, Table, open_table, run
+from sfumato.curator.holder import labels_of
+from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
+from sfumato.domain.arrays import checked
+from sfumato.domain.columns import Columns, names_columns, read_bounds
+from sfumato.domain.constraints import whole
+from sfumato.public.models import Model, encode
+from sfumato.release import Release
+
+BOUNDS_SHARE = Fraction(1, 10)  # of the budget, with bounds="private"
+
+
+@dataclass_transform(field_specifiers=(parameter, dataclasses.field))
+class PrivateEstimator(SharedParameters, BaseEstimator):
+    """From rows to a charged, recorded and published run, whatever else `fit` takes.
+
+    A subclass lists its own parameters as fields, ``n_clusters: int = parameter(whole(), default=8)``;
+    those of `SharedParameters` come by inheritance.
+
+    Privacy
+    -------
+    What computes a model sees rows only through the curator, so the model is post-processing of what the plan
+    pays for. `predict` describes rows that the caller holds: its labels are not private and enter no release.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(eq=False, repr=False)(cls)
+        cls.__doc__ = with_shared_text(cls.__doc__)
+
+    def _fit(self, table: Table, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
+        """Charge the plan, let `compute` ask the curator, and publish."""
+        priced = self._priced(plan, table.domain)
+        bought = getattr(self.bounds, "privacy", None)  # bounds of `estimate_bounds` say what they cost
+        if bought is not None:
+            PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # or an error
+
+        def within_bounds(curator: Curator) -> Model:
+            if self._private_bounds:
+                curator.narrow(*find_bounds(curator))
+            return compute(curator)
+
+        found, domain, privacy = run(
+            table,
+            priced,
+            within_bounds,
+            method=type(self).__name__,
+            ledger=self.ledger,
+            seed=as_seed(self.random_state),
+        )
+        self._publish(found, domain, privacy if bought is None else privacy.after(bought), table.columns)
+        return self
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Cluster of each row. Spends nothing; the labels describe the rows given and are not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        check_is_fitted(self, "release_")
+        if self.release_.reading is not None:
+            return self.release_.predict(X)
+        options = {"reset": False, "ensure_min_samples": 0, "dtype": np.float64, "order": "C"}
+        rows = checked(lambda: validate_data(self, X, **options))
+        return self.release_.model.predict(rows)
+
+    def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
+        if self._private_bounds:
+            plan = plan.after(bounds_steps(domain.n_features), BOUNDS_SHARE)
+        return calibrate(plan, self._budget(), domain.unit.max_rows)
+
+    def _budget(self) -> Budget:
+        return as_budget(self.epsilon, self.delta, self.rho)
+
+    @property
+    def _private_bounds(self) -> bool:
+        return isinstance(self.bounds, str) and self.bounds == "private"
+
+    @property
+    def _known_bounds(self) -> Any:
+        """The bounds, as far as they are known before a fit."""
+        return ANYWHERE if self._private_bounds else self.bounds
+
+    def _domain(self, n_features: int) -> Domain:
+        """Domain of a table without names, or as far as it is known without the table."""
+        unit = Unit(self.unit, self.max_rows_per_unit)
+        if names_columns(self.bounds):
+            return read_bounds(self.bounds, None, unit)[1]
+        return Domain.from_bounds(self._known_bounds, n_features, unit)
+
+    def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
+        """Check all that is public about a table: its columns and its bounds. Reads no row of files."""
+        check_fields(self)
+        unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
+        validate = partial(validate_data, self, reset=reset)
+        table = open_table(X, self._known_bounds, unit, self.missing, name=name, validate=validate)
+        if table.columns is not None:
+            self.n_features_in_ = table.domain.n_features
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        return table
+
+    def _publish(
+        self, model: Model, domain: Domain, privacy: PrivacyStatement, reading: Columns | None
+    ) -> None:
+        for name, value in model.attributes().items():
+            setattr(self, f"{name}_", value)
+        published = {
+            field.name for field in dataclasses.fields(self) if field.metadata.get("published", True)
+        }
+        parameters = {
+            name: repr(value) if isinstance(value, PrivateClusterer) else encode(value)
+            for name, value in self.get_params(deep=False).items()
+            if name in published
+        }
+        columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
+        self.privacy_ = privacy
+        self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy, reading)
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        shown = super()._repr_html_
+        return lambda: _without_warnings(shown)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return _without_warnings(partial(super()._repr_mimebundle_, **options))
+
+
+class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
+    """Base of all private clusterers. A subclass says what it will ask (`_plan`) and asks it (`_cluster`).
+
+    Everything else is here: validation, ledger, curator, release, prediction.
+
+    Privacy
+    -------
+    `_cluster` sees rows only through the curator, so whatever it computes is post-processing of what the plan
+    pays for. `predict` and ``labels_`` describe rows that the caller holds: they are not private and enter no
+    release.
+    """
+
+    @abstractmethod
+    def _plan(self, domain: Domain) -> Plan:
+        """Declare the steps. Public values only; each parameter has been checked by itself."""
+
+    @abstractmethod
+    def _cluster(self, curator: Questions) -> Model:
+        """Ask the curator and compute the model."""
+
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Cluster a table under differential privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            NumPy array, pandas or polars data frame, Arrow table; a path to files, a folder or a pattern
+            (Parquet, CSV, Feather), a ``pyarrow.dataset``, or a data frame of Spark. Rows outside the bounds
+            are clipped.
+        y : None
+            Ignored, for compatibility with scikit-learn.
+        """
+        table = self._open(X)
+        self._fit(table, self._plan(table.domain), self._cluster)
+        self._table = table
+        return self
+
+    @property
+    def labels_(self) -> IntArray:
+        """Clusters of the training rows, computed on demand for their holder: not private, not published.
+
+        Of the rows that were used, if others were dropped for missing values.
+        """
+        if "_table" not in vars(self):
+            raise AttributeError(
+                "labels_ needs the training rows, which are kept only by the object that was fitted"
+            )
+        return labels_of(self._table, self.release_.model.predict)
+
+    def plan(self, n_features: int) -> PricedPlan:
+        """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
+        whole(MOST_COLUMNS)("n_features", n_features)
+        check_fields(self)
+        domain = self._domain(n_features)
+        return self._priced(self._plan(domain), domain)
+
+    def _again(self, model: Model, **parameters: Any) -> Self:
+        """A fitted copy with another model of the same released values. Spends nothing."""
+        other = copy.copy(self)
+        other.set_params(**parameters)
+        other._publish(model, self.release_.domain, self.privacy_, self.release_.reading)
+        if "_table" in vars(self):
+            other._table = self._table
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling and copying: without the training rows."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_table"}
+
+
+def _without_warnings(show: Callable[[], Any]) -> Any:
+    # scikit-learn's display reads docstrings, and warns of sections such as Privacy that it does not know.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unknown section")
+        return show()

@@ -1,0 +1,331 @@
+"""Private bounds: where the rows of each column are, from noisy histograms alone.
+
+The first histogram has bins of powers of two, so that no column is out of reach. The second cuts the interval
+found there into many equal bins, in case the rows fill but a small part of it (latitudes of one town, times
+of one week), and the third measures what the second has found. What counts is neither one row nor a quantile:
+a bound is where the outermost *run of bins* ends that holds more rows than noise alone would show, and more
+than outliers would. So a far cluster stays inside if the budget can see it, and a few wild values do not.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaincc, ndtri
+from scipy.stats import nbinom
+
+from sfumato.budget import Plan, PrivacyStatement, Step, calibrate
+from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
+from sfumato.curator import Noisy, Questions, histograms_sensitivity, open_table, run
+from sfumato.domain import LARGEST_BOUND, FloatArray, Grid, IntArray, Unit
+from sfumato.errors import ParameterError
+
+# Set by simulation on the kinds of columns that the tests have, drawn with other seeds.
+LEAST_EXPONENT, LARGEST_EXPONENT = -60, 80
+ANYWHERE = (-LARGEST_BOUND, LARGEST_BOUND)  # where rows may be before bounds are known
+FALLBACK = (-1.0, 1.0)
+LEAST_BINS, MOST_BINS, ENOUGH_BINS = 8, 1024, 64
+NARROW = 4  # coarse bins: what fills no more may be much narrower still, so the fine ones must be many
+SPREAD = 0.2  # share of the rows that stands out even if it is spread over half the interval
+OCTAVES = 2  # longest run of powers of two: with a longer one a thin tail would widen the interval too much
+CUT = 5e-4  # share of the rows that may lie beyond a bound: fewer are outliers
+KEPT = 0.9  # share of the rows found before that must be found again, or else the interval stays
+LARGEST_CUT = 0.2  # for which margins are extrapolated
+
+
+class _Round(NamedTuple):
+    """One histogram: its step, and how what it shows is widened.
+
+    Parameters
+    ----------
+    name : str
+    share : Fraction
+    false_alarm : float
+        Probability that noise passes for rows somewhere, in all columns together. In the first round that
+        can cost many powers of two, later it moves a bound by no more than the interval's width or so.
+    margin : float
+        Least margin on each side, as a share of the width.
+    tails : float
+        Margin for invisible tails, in units of what a normal law needs.
+    """
+
+    name: str
+    share: Fraction
+    false_alarm: float
+    margin: float
+    tails: float
+
+
+MAGNITUDES = _Round("magnitudes", Fraction(3, 10), 1e-3, 0.5, 0.0)
+COARSE = _Round("coarse bins", Fraction(4, 10), 1e-2, 0.0, 1.0)
+FINE = _Round("fine bins", Fraction(3, 10), 1e-2, 0.0, 0.5)
+
+
+class _Found(NamedTuple):
+    """What is known of each column. All arrays have shape (d,).
+
+    Parameters
+    ----------
+    low, high : float array
+    sizes : float array
+        Estimated rows between the bounds, before these were widened; 0 where none stood out.
+    extents : int array
+        Number of bins between them.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    sizes: FloatArray
+    extents: IntArray
+
+
+def bounds_steps(n_features: int) -> tuple[Step, ...]:
+    """Steps that `find_bounds` asks, with shares that sum to 1.
+
+    Examples
+    --------
+    >>> [(step.name, str(step.share)) for step in bounds_steps(2)]
+    [('magnitudes', '3/10'), ('coarse bins', '2/5'), ('fine bins', '3/10')]
+    """
+    sensitivity = histograms_sensitivity(n_features)
+    return tuple(Step(r.name, r.share, sensitivity=sensitivity) for r in (MAGNITUDES, COARSE, FINE))
+
+
+def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
+    """Bounds of every column that hold all but few of its rows and are not much wider than that.
+
+    Parameters
+    ----------
+    curator : Questions
+        With the steps of `bounds_steps` in its plan, and a domain that holds every row.
+
+    Returns
+    -------
+    low, high : float array of shape (d,)
+        Finite, with low < high. A column of which nothing stands out from the noise gets -1 and 1, or what
+        little of that the later histograms confirm; values beyond 2^80 count as absent.
+
+    Privacy
+    -------
+    Three noisy histograms. The bins of the first are fixed; those of the others, and the bounds, depend on
+    released values alone. Proof: docs/proofs/bounds.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato.budget import Budget, Plan, calibrate
+    >>> from sfumato.curator import open_table
+    >>> from sfumato.domain import Unit
+    >>> rows = np.random.default_rng(0).uniform([37.6, 0], [37.8, 1000], size=(20_000, 2))
+    >>> plan = calibrate(Plan(*bounds_steps(2)), Budget(1))
+    >>> low, high = find_bounds(open_table(rows, ANYWHERE, Unit()).curator(plan, seed=0))
+    >>> bool((low <= rows.min(axis=0)).all() and (high >= rows.max(axis=0)).all())
+    True
+    >>> bool((high - low < [0.3, 1500]).all())
+    True
+    """
+    d = curator.domain.n_features
+    edges = np.tile(magnitude_edges(), (d, 1))
+    low, high = FALLBACK
+    nothing = _Found(np.full(d, low), np.full(d, high), np.zeros(d), np.zeros(d, dtype=np.int64))
+    n_bins = np.full(d, edges.shape[1] - 1)
+    found = _narrowed(nothing, curator.histograms(MAGNITUDES.name, edges), edges, n_bins, MAGNITUDES)
+    for stage in (COARSE, FINE):
+        n_bins = _n_bins(curator, found, stage)
+        # Columns with fewer bins than others have some beyond their interval, which are not looked at.
+        widths = (found.high - found.low) / n_bins
+        edges = found.low[:, None] + widths[:, None] * np.arange(n_bins.max() + 1)
+        found = _narrowed(found, curator.histograms(stage.name, edges), edges, n_bins, stage)
+    return found.low, found.high
+
+
+def magnitude_edges() -> FloatArray:
+    """Powers of two of both signs, with one bin of what is as good as zero between them."""
+    powers = 2.0 ** np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1)
+    return np.concatenate([-powers[::-1], powers])
+
+
+def _n_bins(curator: Questions, found: _Found, stage: _Round) -> IntArray:
+    """Bins of each column: many to search, and no more than the noise allows to measure.
+
+    A run over half of B bins has sqrt(B / 2) times the noise of one bin. So that a share s of the rows
+    stands out from it, B may be of the order of (s rows / threshold)^2.
+    """
+    if stage is COARSE:
+        return np.full(len(found.low), MOST_BINS)
+    universe = Grid((0.0,), (1.0,), (MOST_BINS * len(found.low),))
+    visible = curator.threshold_for(stage.name, universe, stage.false_alarm)
+    most = np.where(found.extents > NARROW, ENOUGH_BINS, MOST_BINS)
+    return np.clip((SPREAD * found.sizes / visible) ** 2, LEAST_BINS, most).astype(np.int64)
+
+
+def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray, stage: _Round) -> _Found:
+    """Bounds of what stands out of the first `n_bins` bins of each column.
+
+    They stay what they were if nothing does, or if too much does not: then the rows are spread too thinly
+    over these bins, and to narrow the interval would cut them off.
+    """
+    longest = OCTAVES if stage is MAGNITUDES else int(n_bins.max())
+    lengths = 2 ** np.arange(longest.bit_length())
+    noise = noise_of_runs(noisy, lengths, stage.false_alarm / (int(n_bins.sum()) * len(lengths)))
+    outliers = CUT * max(float(np.median(noisy.values.sum(axis=1))), 0.0)
+    thresholds = np.maximum(noise, outliers)
+    found = copy.deepcopy(before)
+    for j, counts in enumerate(noisy.values):
+        first, last = visible_bins(counts[: n_bins[j]], lengths, thresholds)
+        size = max(float(counts[first:last].sum()), 1.0)
+        if first < last and size >= KEPT * before.sizes[j]:
+            low, high = edges[j, first], edges[j, last]
+            # A tail is taken to be a quarter as long as what is seen: so many of its rows may go unseen.
+            quarter = min(int(max((last - first) / 4, 1)).bit_length(), len(lengths)) - 1
+            margin = (high - low) * max(stage.margin, stage.tails * _tail_margin(thresholds[quarter] / size))
+            found.low[j], found.high[j] = low - margin, high + margin
+            found.sizes[j], found.extents[j] = size, last - first
+    return found
+
+
+def visible_bins(counts: IntArray, lengths: IntArray, thresholds: FloatArray) -> tuple[int, int]:
+    """First bin, and the bin after the last, of the runs that exceed the threshold of their length.
+
+    Short runs come first, and longer ones count only if they lie wholly beyond what was found by then:
+    a long run that holds a visible bin says nothing about its other bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = np.array([0, 0, 5, 6, 0, 90, 80, 1, 0])
+    >>> visible_bins(counts, np.array([1, 2]), np.array([7, 10]))
+    (2, 7)
+    >>> visible_bins(counts, np.array([1]), np.array([100]))
+    (9, 0)
+    """
+    below = np.concatenate([[0], np.cumsum(counts)])
+    first, last = len(counts), 0
+    for length, threshold in zip(lengths.tolist(), thresholds, strict=True):
+        starts = np.flatnonzero(below[length:] - below[:-length] > threshold)
+        left = starts[starts + length <= first] if last else starts
+        right = starts[starts >= last]
+        first = int(left.min(initial=first))
+        last = int(right.max(initial=last - length)) + length
+    return first, last
+
+
+def _tail_margin(invisible: float) -> float:
+    """How much farther a normal law reaches to `CUT` than to an invisible share, in widths of the latter."""
+    seen = -ndtri(min(max(invisible, CUT), LARGEST_CUT))
+    return float((-ndtri(CUT) / seen - 1) / 2)
+
+
+def noise_of_runs(noisy: Noisy, lengths: IntArray, tail: float) -> FloatArray:
+    """What the noise in a run of bins exceeds with this probability, for each length."""
+    record = noisy.record
+    gaussian = record.mechanism == "discrete Gaussian"
+    quantiles = [_noise_quantile(gaussian, length, tail) for length in lengths.tolist()]
+    return float(record.scale) * np.array(quantiles)
+
+
+@lru_cache(maxsize=1024)
+def _noise_quantile(gaussian: bool, n: int, tail: float) -> float:
+    """What a sum of n noises of scale 1 exceeds with this probability, at most 1/2.
+
+    n Laplace variables sum to the difference of two gamma variables of shape n, and the first of these
+    exceeds the second by x with probability sum over k < n of NB(k; n, 1/2) Q(n - k, x): by the memoryless
+    law, k steps of a Poisson process are used up by the second. Discrete noise of scale b is close to b times
+    continuous noise, and no guarantee of privacy rests on it.
+    """
+    if gaussian:
+        return -math.sqrt(n) * float(ndtri(tail))
+    used = np.arange(n)
+    weights = nbinom.pmf(used, n, 0.5)
+    farthest = 2 * (math.sqrt(-n * math.log(tail)) - math.log(tail))  # Bernstein's inequality
+
+    def surplus(x: float) -> float:
+        return math.log(float(weights @ gammaincc(n - used, x))) - math.log(tail)
+
+    return float(brentq(surplus, 0, farthest))
+
+
+@dataclass(frozen=True)
+class EstimatedBounds(Sequence[tuple[float, ...]]):
+    """Bounds that were bought; a pair (low, high), to be given to a fit as ``bounds``.
+
+    Of named columns, they choose these columns. A release that rests on them states their cost with its own.
+
+    Parameters
+    ----------
+    low, high : tuple of float
+    columns : tuple of str
+        Names of the columns, if they have any.
+    privacy : PrivacyStatement
+        What they cost.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    columns: tuple[str, ...]
+    privacy: PrivacyStatement
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: Any) -> Any:
+        return (self.low, self.high)[index]
+
+
+@takes_shared("bounds")
+def estimate_bounds(
+    X: Any, columns: Sequence[str] | None = None, *, shared: SharedParameters
+) -> EstimatedBounds:
+    """Find bounds of numeric columns under differential privacy, for a budget of their own.
+
+    Three passes of noisy histograms: powers of two, then twice equal bins within what was found. The result
+    is tight around what stands out of the noise; single outliers do not widen it. Bounds that are public
+    knowledge are better, and free. If the noise hides all rows of a column, its bounds are (-1, 1).
+
+    Parameters
+    ----------
+    X : table
+        As for a fit.
+    columns : sequence of str, optional
+        Columns of a table with names; by default all but that of `unit`.
+
+    Privacy
+    -------
+    Each histogram has sensitivity 1 per column for one row; its bins depend on earlier released values only.
+    Proof: docs/proofs/bounds.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal([37.7, -122.4], 0.02, (50_000, 2))
+    >>> bounds = estimate_bounds(rows, epsilon=0.5, random_state=0)
+    >>> bool((bounds.low < np.array([37.66, -122.44])).all())
+    True
+    >>> bool((bounds.high < np.array([37.9, -122.2])).all())
+    True
+    """
+    if columns is not None and not _are_names(columns):
+        raise ParameterError(f"`columns` must be a list of names or None, got {columns!r}")
+    bounds = ANYWHERE if columns is None else dict.fromkeys(columns, ANYWHERE)
+    unit = Unit(shared.unit, shared.max_rows_per_unit)
+    table = open_table(X, bounds, unit, shared.missing)
+    plan = Plan(*bounds_steps(table.domain.n_features))
+    priced = calibrate(plan, as_budget(shared.epsilon, shared.delta, shared.rho), unit.max_rows)
+    seed = as_seed(shared.random_state)
+    done = run(table, priced, find_bounds, method="estimate_bounds", ledger=shared.ledger, seed=seed)
+    low, high = (tuple(limits.tolist()) for limits in done.found)
+    return EstimatedBounds(low, high, table.names, done.privacy)
+
+
+def _are_names(columns: object) -> bool:
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        return False
+    return all(isinstance(name, str) for name in columns)

@@ -1,0 +1,68 @@
+"""What the density methods share: releasing a histogram, and handing out spans."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.curator import Questions
+from sfumato.domain import Grid
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.spans import Span, to_geojson
+from sfumato.release import write_whole
+
+BYTES_PER_CELL = 100  # of a dense histogram: one state per thread (up to eight), noise, sums
+BYTES_PER_LISTED = 400  # of a sparse one: table, blocks, tree
+N_FALSE = 2**17  # empty cells that a sparse histogram may list on average: more would slow the rest down
+
+
+class DensityClusterer(PrivateClusterer, ABC):
+    """Base of the methods whose model is a set of spans."""
+
+    @property
+    def spans_(self) -> tuple[Span, ...]:
+        """Spans, the largest first."""
+        check_is_fitted(self, "release_")
+        return tuple(self.release_.model.spans)  # type: ignore[attr-defined]
+
+    def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Spans of two columns as a GeoJSON feature collection.
+
+        The columns are x and y, or longitude and latitude.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it as well.
+        """
+        collection = to_geojson(self.spans_)
+        if path is not None:
+            write_whole(Path(path), json.dumps(collection, allow_nan=False))
+        return collection
+
+
+def is_dense(grid: Grid, max_memory: float) -> bool:
+    """Whether all cells are released: depends on public numbers only."""
+    return grid.n_cells * BYTES_PER_CELL <= max_memory
+
+
+def release_histogram(curator: Questions, step: str, grid: Grid, max_memory: float) -> NoisyHistogram:
+    """Noisy counts of all cells if they fit into memory, otherwise of those that stand out."""
+    if is_dense(grid, max_memory):
+        noisy = curator.cells(step, grid)
+        return NoisyHistogram(grid, noisy.values, noisy.record.mechanism, float(noisy.record.scale))
+    listed = curator.sparse_cells(step, grid, curator.threshold_for(step, grid, N_FALSE))
+    return NoisyHistogram(
+        grid,
+        listed.counts,
+        listed.record.mechanism,
+        float(listed.record.scale),
+        listed.cells,
+        listed.threshold,
+    )

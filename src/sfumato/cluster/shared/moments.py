@@ -1,0 +1,113 @@
+"""From released centres to a released Gaussian mixture: rounds of noisy moments. Shared by all mixtures.
+
+A round assigns rows to the components of the mixture so far and releases, for each, its size, the sum and
+the second moments of the displacements from its mean, clipped to a radius that follows from its covariance.
+They are released together, so one joint sensitivity pays for all, whatever the number of components.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.budget import Plan, Step
+from sfumato.curator import MomentShape, NoisyMoments, Questions, moments_sensitivity
+from sfumato.domain import Domain, FloatArray
+from sfumato.domain.partitions import GaussianCells, Partition, Voronoi
+from sfumato.public.means import mean_stds, shrunk_means
+from sfumato.public.mixtures.covariances import SizedComponents, centred, definite, shrunk_to_spheres
+from sfumato.public.models import CentreModel, MixtureModel
+from sfumato.public.reach import Reach, distance_edges
+
+COVARIANCE_SHARE = Fraction(1, 4)  # of the budget, for the covariances of centres
+SPREAD_SHARE = Fraction(1, 20)  # of the moments, for the radius of the first round
+WITHIN_FIRST_RADIUS = 0.9
+RADIUS = 2.0  # of the later rounds, in root mean squared distances from the mean
+LEAST_SIZE = 1.5  # a size below so many standard deviations of its noise counts as these
+BINS_PER_OCTAVE, N_OCTAVES = 3, 16
+SMALLEST = 1e-3  # standard deviation of a component along any direction, at least, in half widths
+
+
+def with_moments(
+    plan: Plan,
+    domain: Domain,
+    share: Fraction,
+    n_rounds: int,
+    shape: MomentShape,
+    *,
+    soft: bool,
+    n_components: int,
+) -> Plan:
+    """A plan that releases centres, with `share` of the budget kept for the steps of `fit_mixture`."""
+    sensitivity = moments_sensitivity(domain, shape, soft=soft, n_components=n_components)
+    spread = SPREAD_SHARE * share
+    return Plan(
+        *(scaled(step, 1 - share) for step in plan.steps),
+        Step("spread", spread),
+        Step("moments", share - spread, repeats=n_rounds, sensitivity=sensitivity),
+    )
+
+
+def with_covariances(plan: Plan, domain: Domain, shape: MomentShape = "diag") -> Plan:
+    """A plan that releases centres, with a quarter of the budget kept for `given_covariances`."""
+    return with_moments(plan, domain, COVARIANCE_SHARE, 1, shape, soft=False, n_components=1)
+
+
+def given_covariances(curator: Questions, model: CentreModel, shape: MomentShape = "diag") -> MixtureModel:
+    """Mixture around the centres of a model, by one round of moments of the rows that are nearest to each."""
+    return fit_mixture(curator, model.cluster_centers, 1, shape, soft=False)
+
+
+def scaled(step: Step, factor: Fraction) -> Step:
+    """The same step for a part of its share."""
+    return Step(step.name, Fraction(step.share) * factor, step.repeats, step.sensitivity, step.selection)
+
+
+def fit_mixture(
+    curator: Questions, centers: FloatArray, n_rounds: int, shape: MomentShape, *, soft: bool
+) -> MixtureModel:
+    """Mixture around released centres.
+
+    Parameters
+    ----------
+    curator : Questions
+        Whose plan `with_moments` made, for the same rounds, shape and assignment.
+    centers : float array of shape (k, d)
+    n_rounds : int
+    shape : {"full", "diag", "spherical"}
+        Of the covariances.
+    soft : bool
+        Share rows among components by their responsibilities, from the second round on.
+    """
+    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
+    around: Partition = Voronoi(centers)
+    reach = Reach.read(curator.distances("spread", around, centers, edges).values, edges)
+    means, radii = centers, np.full(len(centers), reach.holding(WITHIN_FIRST_RADIUS))
+    for i in range(n_rounds):
+        noisy = curator.moments("moments", around, means, radii, shape, soft=soft and i > 0)
+        model = _mixture_of(curator.domain, means, radii, noisy)
+        means = model.means
+        around = GaussianCells.of(model.weights, means, model.covariances)
+        radii = RADIUS * np.sqrt(np.trace(model.covariances, axis1=1, axis2=2))
+    return model
+
+
+def _mixture_of(domain: Domain, origins: FloatArray, radii: FloatArray, noisy: NoisyMoments) -> MixtureModel:
+    """Valid mixture from noisy moments: weights on the simplex, means in the domain, covariances definite."""
+    sizes = np.maximum(noisy.sizes, max(1.0, LEAST_SIZE * noisy.size_std))
+    moves = shrunk_means(noisy.sums, sizes, noisy.sum_std)
+    means = domain.clip(origins + moves)
+    noise = noisy.second_std / sizes
+    seconds = noisy.seconds / sizes.reshape(-1, *(1,) * (noisy.seconds.ndim - 1))
+    covariances = shrunk_to_spheres(centred(seconds, moves), noise, is_full=seconds.ndim == 3)
+    smallest = np.maximum(noise, (SMALLEST * float(domain.half_width.min())) ** 2)
+    return MixtureModel.sized(
+        SizedComponents(
+            means,
+            definite(covariances, smallest),
+            noisy.sizes,
+            np.full(len(means), noisy.size_std),
+            mean_stds(noisy.sums, sizes, noisy.sum_std, noisy.size_std),
+        )
+    )

@@ -1,0 +1,177 @@
+"""Parameters of estimators: declared, constrained and described once.
+
+An estimator lists its own parameters as fields, like a dataclass; those of `SharedParameters` come with its
+base class. Each field carries its constraint, and the text of the shared ones is added to the docstring of
+every estimator. Messages echo parameters, never data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import wraps
+from numbers import Real
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from sfumato.budget import Budget, Ledger
+from sfumato.domain.columns import Missing
+from sfumato.domain.constraints import Check, one_of
+from sfumato.errors import ParameterError
+
+Number = float | Fraction | str
+Auto = Literal["auto"]
+T = TypeVar("T")
+
+MOST_CLUSTERS = 10**6
+
+
+def parameter(check: Check | None = None, *, default: Any, published: bool = True) -> Any:
+    """A field of an estimator.
+
+    Parameters
+    ----------
+    check : callable, optional
+        Takes the name and the value, and raises a `ParameterError` for a value that is not allowed.
+    default : object
+    published : bool
+        Whether the release states the value.
+    """
+    return dataclasses.field(default=default, metadata={"check": check, "published": published})
+
+
+def check_fields(estimator: Any) -> None:
+    """Refuse values that the fields of an estimator do not allow."""
+    for field in dataclasses.fields(estimator):
+        if check := field.metadata.get("check"):
+            check(field.name, getattr(estimator, field.name))
+
+
+def _seed(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ParameterError(f"`{name}` must be None or an integer >= 0, got {value!r}")
+
+
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
+class SharedParameters:
+    """Parameters that every estimator has.
+
+    Parameters
+    ----------
+    epsilon, delta, rho : float
+        Privacy budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+    bounds : (low, high), Ball, mapping or "private"
+        Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
+        `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`.
+    unit : str, optional
+        Column that identifies a person. By default every row is a person of its own.
+    max_rows_per_unit : int
+        Maximum number of rows used per person. All noise grows in proportion.
+    missing : {"error", "drop"}
+        What to do with rows that have a missing value.
+    ledger : Ledger, optional
+        Where the budget is charged before any row is read.
+    random_state : int, optional
+        Seed for reproducible noise in experiments. The release is then marked: do not publish.
+    """
+
+    epsilon: Number | None = parameter(default=1.0, published=False)
+    delta: Number = parameter(default=0.0, published=False)
+    rho: Number | None = parameter(default=None, published=False)
+    bounds: Any = parameter(default=None, published=False)
+    unit: str | None = parameter(default=None, published=False)
+    max_rows_per_unit: int = parameter(default=1, published=False)
+    missing: Missing = parameter(one_of("error", "drop"), default="error")
+    ledger: Ledger | None = parameter(default=None, published=False)
+    random_state: int | None = parameter(_seed, default=None, published=False)
+
+
+SHARED = tuple(field.name for field in dataclasses.fields(SharedParameters))
+
+
+def as_budget(epsilon: Number | None, delta: Number, rho: Number | None) -> Budget:
+    """Budget of the three parameters."""
+    if rho is None:
+        return Budget(epsilon, delta)
+    is_default = epsilon is None or (isinstance(epsilon, Real) and epsilon == 1)
+    if not is_default or Budget(1, delta).delta:
+        raise ParameterError(
+            f"give `rho`, or `epsilon` and `delta`, got rho={rho!r}, epsilon={epsilon!r}, "
+            f"delta={delta!r}. With `rho`, leave the other two at their defaults."
+        )
+    return Budget(rho=rho)
+
+
+def as_seed(random_state: int | None) -> int | None:
+    """Seed of the noise, or None for that of the operating system."""
+    _seed("random_state", random_state)
+    return None if random_state is None else int(random_state)
+
+
+def with_shared_text(docstring: str | None, without: Sequence[str] = ()) -> str | None:
+    """Docstring with the shared parameters described after its own.
+
+    Examples
+    --------
+    >>> own = "Cluster.\\n\\nParameters\\n----------\\nradius : float\\n"
+    >>> print(with_shared_text(own, without=["bounds"]))  # doctest: +ELLIPSIS
+    Cluster.
+    <BLANKLINE>
+    Parameters
+    ----------
+    radius : float
+    epsilon, delta, rho : float
+        Privacy budget: ...
+    """
+    text = inspect.cleandoc(docstring or "")
+    shared = "".join(entry for name, entry in _ENTRIES.items() if name not in without)
+    if _HEAD not in text or shared in text:
+        return docstring
+    before, _, after = text.partition(_HEAD)
+    own, gap, rest = after.partition("\n\n")
+    return f"{before}{_HEAD}{own.rstrip()}\n{shared.rstrip()}{gap}{rest}"
+
+
+def takes_shared(*without: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a function the shared parameters as keywords, but for some.
+
+    The function receives them checked, as its keyword `shared`.
+    """
+    fields = [field for field in dataclasses.fields(SharedParameters) if field.name not in without]
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        signature = inspect.signature(function)
+        own = [parameter for parameter in signature.parameters.values() if parameter.name != "shared"]
+        taken = [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+            )
+            for field in fields
+        ]
+        complete = signature.replace(parameters=[*own, *taken])
+
+        @wraps(function)
+        def with_shared(*args: Any, **keywords: Any) -> T:
+            given = complete.bind(*args, **keywords).arguments
+            shared = SharedParameters(**{f.name: given.pop(f.name) for f in fields if f.name in given})
+            check_fields(shared)
+            return function(**given, shared=shared)
+
+        with_shared.__signature__ = complete  # type: ignore[attr-defined]
+        with_shared.__doc__ = with_shared_text(function.__doc__, without)
+        return with_shared
+
+    return decorate
+
+
+_HEAD = "Parameters\n----------\n"
+_TEXT = inspect.cleandoc(SharedParameters.__doc__ or "").partition(_HEAD)[2] + "\n"
+_ENTRIES = {
+    entry.partition(" :")[0].partition(",")[0]: entry for entry in re.split(r"(?m)^(?=\S)", _TEXT) if entry
+}

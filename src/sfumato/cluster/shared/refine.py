@@ -1,0 +1,192 @@
+"""Refinement: from crude released centres to accurate ones. Shared by all centre methods.
+
+Once centres are public, rows are assigned to the nearest and only their displacements from it are averaged,
+clipped to the radius of a cluster rather than that of the domain. Several rounds move more cells than there
+are clusters; these are then merged, which is free, and a last round moves the merged centres. A cell that
+stands for two clusters is split on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.budget import Step
+from sfumato.curator import NoisySums, Questions, SplitRule, sums_sensitivity
+from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.partitions import Partition, Voronoi
+from sfumato.public.kmeans import WeightedCells, merged_into
+from sfumato.public.means import mean_stds, shrunk_means
+from sfumato.public.models import CentreModel
+from sfumato.public.reach import Reach, distance_edges
+
+N_ROUNDS = 4  # three for the cells, one for the merged centres
+MEASURED = (1, 3)  # rounds before which distances are measured; later ones follow from these
+HISTOGRAM_SHARE = Fraction(1, 20)  # of the refinement, for all histograms
+SPLIT_SHARE = Fraction(1, 10)  # of the refinement
+WITHIN_RADIUS = 0.7  # share of the rows that are not clipped; measured to matter little from 0.5 to 0.9
+LAST_SHARES = (0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of which the last round takes the best
+UNDONE = 0.5  # of the last move, that further rounds may still add: groups change as centres move
+ONE_SIDED = (
+    0.3  # of what clipping takes from the distances; the rest cancels (measured on overlapping clusters)
+)
+BINS_PER_OCTAVE, N_OCTAVES = 3, 16
+MOST = 0.6  # share of clipped rows from which a cell is far; 0.3 are clipped on average
+SEEN_ABOVE = 2  # a size is told from zero when it is this many times the noise in it
+SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
+
+
+Merge = Callable[[WeightedCells], FloatArray]
+
+
+def refinement_steps(domain: Domain, share: Fraction, *, split: bool = True) -> tuple[Step, ...]:
+    """Steps that `refine` asks, for `share` of the whole budget."""
+    histograms, splits = HISTOGRAM_SHARE * share, SPLIT_SHARE * share if split else Fraction(0)
+    moves = share - histograms - splits
+    steps = [Step(f"distances {i}", histograms / len(MEASURED)) for i in MEASURED]
+    for i in range(1, N_ROUNDS + 1):
+        steps.append(Step(f"displacements {i}", moves / N_ROUNDS, sensitivity=sums_sensitivity(domain)))
+    if split:
+        steps.append(Step("cell splits", splits / 2, sensitivity=SPLIT_RULE.sensitivity, selection=True))
+        steps.append(Step("cell sizes", splits / 2))
+    return tuple(steps)
+
+
+def refine(
+    curator: Questions,
+    centers: FloatArray,
+    *,
+    merge: Merge | None = None,
+    split: bool = True,
+    groups: Partition | None = None,
+) -> CentreModel:
+    """Move released centres to the means of the rows around them, and merge what belongs together.
+
+    Parameters
+    ----------
+    curator : Questions
+        Whose plan has the steps of `refinement_steps` with the same `split`.
+    centers : float array of shape (m, d)
+    merge : function, optional
+        Takes refined cells and returns fewer centres. By default, weighted k-means with as many centres as
+        were given.
+    split : bool
+        Split every cell in two after the first round: for starts with one centre per cluster, which may
+        stand for two.
+    groups : Partition, optional
+        The groups of which `centers` are noisy means. They hold rows together in the first round, when the
+        noise in the centres may be too large to tell which is the nearest.
+    """
+    n_given = len(centers)
+    merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
+    around: Partition = groups or Voronoi(centers)
+    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
+    radii = np.empty(0)
+    for i in range(1, N_ROUNDS):
+        if i in MEASURED:
+            distances = curator.distances(f"distances {i}", around, centers, edges)
+            reach = Reach.read(distances.values, edges)
+            radii = np.full(len(centers), reach.holding(WITHIN_RADIUS))
+        noisy = curator.sums(f"displacements {i}", around, centers, radii)
+        cells = _moved(curator.domain, centers, noisy, reach)
+        centers = cells.centers
+        if i == 1:
+            radii = np.where(_far(noisy), _far_radius(noisy, reach), radii)
+            if split:
+                centers, radii = _split(curator, cells, radii)
+        around = Voronoi(centers)
+    merged = merge(cells)
+    noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
+    reach = Reach.read(distances.values, edges, distances.std)
+    return _last_round(curator, merged, reach.widened(_widening(cells, merged)), noise)
+
+
+def _last_round(curator: Questions, centers: FloatArray, reach: Reach, noise: float) -> CentreModel:
+    """The last round: centres at the means of their groups, and how far they may be off."""
+    scale = np.sqrt(curator.domain.n_features)
+    radius = last_radius(reach, noise * scale)
+    radii = np.full(len(centers), radius)
+    noisy = curator.sums(f"displacements {N_ROUNDS}", Voronoi(centers), centers, radii)
+    cells = _moved(curator.domain, centers, noisy, reach)
+    of_noise = mean_stds(noisy.sums, _divisors(noisy), noisy.sum_std, noisy.size_std)
+    of_clipping = ONE_SIDED * reach.beyond(radius) / scale
+    moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
+    spread = np.sqrt(reach.mean_square)
+    # Where the noise hides how far rows are, all of a group may have been on the other side of a border.
+    changed = moving / spread if spread > 0 else np.ones(len(moving))
+    return CentreModel(
+        cells.centers,
+        cells.sizes,
+        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / scale) ** 2),
+        size_stds=np.hypot(noisy.size_std, cells.sizes * changed),
+    )
+
+
+def last_radius(reach: Reach, noise: float) -> float:
+    """Radius with the least error of a mean: noise grows with it, what clipping takes from one side falls.
+
+    Parameters
+    ----------
+    reach : Reach
+    noise : float
+        In the mean of a group of typical size, per unit of the radius.
+    """
+    candidates = [reach.holding(share) for share in LAST_SHARES]
+    return min(candidates, key=lambda r: (noise * r) ** 2 + (ONE_SIDED * reach.beyond(r)) ** 2)
+
+
+def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums, reach: Reach) -> WeightedCells:
+    """Centres moved to the noisy means of their groups."""
+    return WeightedCells(
+        domain.clip(centers + _moves(noisy)), np.maximum(noisy.sizes, 0.0), reach.mean_square
+    )
+
+
+def _far(noisy: NoisySums) -> NDArray[np.bool_]:
+    """Cells most of whose rows lie beyond the radius: their centre stands for two clusters, or is astray."""
+    far: NDArray[np.bool_] = noisy.clipped > MOST * noisy.sizes + SEEN_ABOVE * noisy.size_std
+    return far
+
+
+def _far_radius(noisy: NoisySums, reach: Reach) -> float:
+    """Radius that holds half the rows of the far cells, if theirs are the largest distances."""
+    sizes = np.maximum(noisy.sizes, 0.0)
+    share = float(sizes[_far(noisy)].sum() / max(float(sizes.sum()), 1.0))
+    return reach.holding(1 - share / 2)
+
+
+def _widening(cells: WeightedCells, merged: FloatArray) -> float:
+    """How much further rows are from merged centres than from the centres of cells, in quadratic mean."""
+    squares = ((cells.centers - merged[Voronoi(merged).index(cells.centers)]) ** 2).sum(axis=1)
+    between = float(cells.sizes @ squares) / max(float(cells.sizes.sum()), 1.0)
+    return float(np.sqrt(1 + between / cells.mean_square)) if cells.mean_square > 0 else 1.0
+
+
+def _moves(noisy: NoisySums) -> FloatArray:
+    """Mean displacements."""
+    return shrunk_means(noisy.sums, _divisors(noisy), noisy.sum_std)
+
+
+def _divisors(noisy: NoisySums) -> FloatArray:
+    """Sizes to divide by. One that is lost in its noise counts as that noise, which shortens a move."""
+    return np.maximum(noisy.sizes, max(1.0, SEEN_ABOVE * noisy.size_std))
+
+
+def _split(curator: Questions, cells: WeightedCells, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Cut each cell at its best split, where the noisy sizes of both sides are visible."""
+    domain, centers = curator.domain, cells.centers
+    reach = np.maximum(2 * radii, np.sqrt(cells.mean_square))[:, None]
+    low = np.maximum(centers - reach, np.array(domain.low))
+    high = np.minimum(centers + reach, np.array(domain.high))
+    high = np.maximum(high, low + 1e-9 * domain.half_width)
+    sizes: IntArray = np.rint(cells.sizes).astype(np.int64)
+    found = curator.splits("cell splits", "cell sizes", Voronoi(centers), (low, high), SPLIT_RULE, sizes)
+    cut = np.flatnonzero((found.sizes > SEEN_ABOVE * found.size_std).all(axis=1))
+    half = radii[cut] / np.sqrt(domain.n_features)
+    left, right = centers.copy(), centers[cut]
+    left[cut, found.columns[cut]] = found.thresholds[cut] - half
+    right[np.arange(len(cut)), found.columns[cut]] = found.thresholds[cut] + half
+    return domain.clip(np.concatenate([left, right])), np.concatenate([radii, radii[cut]])

@@ -1,0 +1,43 @@
+"""The waist between private rows and public values."""
+
+from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.curator.curator import Curator
+from sfumato.curator.questions import (
+    MomentShape,
+    Questions,
+    SplitRule,
+    cover_sensitivity,
+    histograms_sensitivity,
+    moments_sensitivity,
+    nearest_distance_sensitivity,
+    nearest_sensitivity,
+    sums_sensitivity,
+    swap_sensitivity,
+)
+from sfumato.curator.run import Run, run
+from sfumato.curator.tables import Table, open_people, open_table
+
+__all__ = [
+    "Curator",
+    "MomentShape",
+    "Noisy",
+    "NoisyCells",
+    "NoisyMeans",
+    "NoisyMoments",
+    "NoisySplits",
+    "NoisySums",
+    "Questions",
+    "Run",
+    "SplitRule",
+    "Table",
+    "cover_sensitivity",
+    "histograms_sensitivity",
+    "moments_sensitivity",
+    "nearest_distance_sensitivity",
+    "nearest_sensitivity",
+    "open_people",
+    "open_table",
+    "run",
+    "sums_sensitivity",
+    "swap_sensitivity",
+]

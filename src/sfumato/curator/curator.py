@@ -1,0 +1,279 @@
+"""The curator itself. Only it holds an engine and a source of randomness at once.
+
+It runs the steps of a priced plan, and nothing else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record, Sensitivity
+from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.curator.questions import MomentShape, Questions, SplitRule
+from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
+from sfumato.domain.partitions import GaussianCells, Partition
+from sfumato.errors import ParameterError, PlanError
+from sfumato.private.aggregates import (
+    Aggregate,
+    CellCounts,
+    Clipped,
+    Coverage,
+    Distances,
+    GroupedMoments,
+    GroupedSums,
+    Histograms,
+    Marginals,
+    NearestDistance,
+    NearestSums,
+    Projected,
+    RowCount,
+    SoftMoments,
+    SparseCells,
+    Swaps,
+)
+from sfumato.private.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.engines.base import Engine
+from sfumato.private.mechanisms import (
+    Entropy,
+    discrete_gaussian,
+    discrete_laplace,
+    exponential,
+    permute_and_flip,
+    sparse_histogram,
+)
+from sfumato.private.mechanisms.sparse_histogram import checked_histogram
+from sfumato.progress import begin, reporter
+
+
+class Curator(Questions):
+    """Answers the questions that a plan declares, with noise, and records every answer.
+
+    An estimator asks in public terms and sees only what comes back. Control flow depends on the plan and on
+    earlier answers, never on rows.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where the rows are.
+    domain : Domain
+    plan : PricedPlan
+    entropy : Entropy
+
+    Privacy
+    -------
+    Each answer is an aggregate of proved sensitivity plus exact discrete noise of the scale that the plan
+    pays for. The whole run is the adaptive composition of its records.
+    """
+
+    def __init__(self, engine: Engine, domain: Domain, plan: PricedPlan, entropy: Entropy) -> None:
+        self._engine = engine
+        self.plan = plan
+        self._entropy = entropy
+        self._records: list[Record] = []
+        self._narrowed = False
+        self.domain = domain
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every use of a mechanism so far."""
+        return tuple(self._records)
+
+    def statement(self) -> PrivacyStatement:
+        """What was promised and what was asked, so far."""
+        return PrivacyStatement(self.plan.budget, self.domain.unit, self.records, self._entropy.seeded)
+
+    def narrow(self, low: FloatArray, high: FloatArray) -> None:
+        """Clip rows to released bounds from here on."""
+        self.domain = Domain.from_bounds((low, high), self.domain.n_features, self.domain.unit)
+        self._narrowed = True
+
+    def count(self, step: str) -> Noisy:
+        """Noisy number of rows."""
+        return self._release(step, RowCount())
+
+    def cells(self, step: str, partition: Partition) -> Noisy:
+        """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
+        return self._release(step, CellCounts(partition))
+
+    def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
+        """Noisy numbers of rows in the cells of a grid, as far as they reach a threshold.
+
+        A grid of up to 2^62 cells will do: none is listed but those that are occupied or pass.
+        """
+        aggregate = SparseCells(grid)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        public = checked_histogram(grid.n_cells, record.mechanism, record.scale, threshold)
+        raw_cells, raw_counts = aggregate.pairs(self._fold(aggregate))
+        cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
+        return NoisyCells(cells, counts, public[-1], record)
+
+    def histograms(self, step: str, edges: FloatArray) -> Noisy:
+        """Noisy number of rows per bin of each column, shape (d, n_bins); rows in no bin count nowhere."""
+        return self._release(step, Histograms(edges))
+
+    def distances(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        edges: FloatArray,
+        projection: FloatArray | None = None,
+    ) -> Noisy:
+        """Noisy histogram of the distances of rows from the public origin of their group, all together."""
+        return self._release(step, _projected(Distances(partition, origins, edges), projection))
+
+    def sums(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        radii: FloatArray,
+        projection: FloatArray | None = None,
+    ) -> NoisySums:
+        """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
+        aggregate = GroupedSums(partition, origins, radii)
+        noisy = self._release(step, _projected(aggregate, projection))
+        size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
+        return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
+
+    def moments(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        radii: FloatArray,
+        shape: MomentShape,
+        *,
+        soft: bool = False,
+    ) -> NoisyMoments:
+        """Noisy size, sum and second moments of each group's displacements from a public origin, clipped.
+
+        With `soft`, the rows are shared among the components of a mixture by their responsibilities.
+        """
+        aggregate = _moments(partition, origins, radii, shape, soft)
+        noisy = self._release(step, aggregate)
+        unit = noisy.std / LATTICE_RADIUS
+        stds = noisy.std / COUNT_WEIGHT, unit * radii, unit * radii**2
+        return NoisyMoments(*aggregate.unpack(noisy.values), *stds)
+
+    def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
+        """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
+        aggregate = NearestSums(self.domain, points, t)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        noisy = self._noisy(record, aggregate.sums(self._fold(aggregate)))
+        return NoisyMeans(aggregate.means(noisy.values), aggregate.steps / t, record)
+
+    def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
+        """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
+        aggregate = NearestDistance(NearestSums(self.domain, points, t), weights)
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        noisy = self._noisy(record, aggregate.total(self._fold(aggregate)))
+        unit = np.array([aggregate.unit])
+        return NoisyMeans(noisy.values[:, None] * unit, unit, record)
+
+    def splits(
+        self,
+        choice_step: str,
+        size_step: str,
+        partition: Partition,
+        boxes: tuple[FloatArray, FloatArray],
+        rule: SplitRule,
+        noisy_sizes: IntArray,
+    ) -> NoisySplits:
+        """Choose a good split of each group, and count the rows on its two sides, in one pass.
+
+        Groups are disjoint, so that all choices together cost as much as one.
+        """
+        choice = self._declare(choice_step, rule.sensitivity, selection=True)
+        size = self._declare(size_step, Sensitivity(), selection=False)
+        marginals = Marginals(partition, *boxes, rule.n_bins)
+        raw_counts = self._fold(marginals) if marginals.partition.n_cells else marginals.zero()
+        raw_scores = rule.scores(marginals, raw_counts, noisy_sizes)
+        chosen = np.array([self._choose(choice, scores) for scores in raw_scores], dtype=np.int64)
+        noisy_sides = self._noisy(size, marginals.sides(raw_counts, chosen))
+        return NoisySplits(*marginals.split_at(chosen), noisy_sides.values, noisy_sides.std)
+
+    def select(self, step: str, scores: Aggregate) -> int:
+        """Index of a high score, chosen privately. The scores themselves stay secret."""
+        record = self._declare(step, scores.sensitivity, selection=True)
+        return self._choose(record, self._fold(scores))
+
+    def cover(
+        self,
+        step: str,
+        candidates: FloatArray,
+        chosen: FloatArray,
+        radius: float,
+        projection: FloatArray | None = None,
+    ) -> int:
+        """Candidate whose ball covers many rows that no chosen ball covers, selected privately."""
+        return self.select(step, _projected(Coverage(candidates, chosen, radius), projection))
+
+    def swap(
+        self,
+        step: str,
+        centers: FloatArray,
+        candidates: FloatArray,
+        radius: float,
+        projection: FloatArray | None = None,
+    ) -> tuple[int, int] | None:
+        """Centre to drop and candidate to take in its place, selected privately; None to keep all."""
+        swap = self.select(step, _projected(Swaps(centers, candidates, radius), projection))
+        n_candidates = len(candidates)
+        return None if swap == len(centers) * n_candidates else divmod(swap, n_candidates)
+
+    def _release(self, step: str, aggregate: Aggregate) -> Noisy:
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        return self._noisy(record, self._fold(aggregate))
+
+    def _fold(self, aggregate: Aggregate) -> IntArray:
+        state = self._engine.fold(Clipped(aggregate, self.domain) if self._narrowed else aggregate)
+        reporter()(1.0)
+        return state
+
+    def _noisy(self, record: Record, raw: IntArray) -> Noisy:
+        sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
+        return Noisy(raw + sample(record.scale, raw.size, self._entropy).reshape(raw.shape), record)
+
+    def _choose(self, record: Record, raw_scores: IntArray) -> int:
+        choose = exponential if record.mechanism == "exponential" else permute_and_flip
+        return choose(raw_scores, 1 / record.scale, self._entropy)
+
+    def _declare(self, step: str, sensitivity: Sensitivity, *, selection: bool) -> Record:
+        """Refuse what the plan does not pay for; record the rest. No row has been read when this returns."""
+        priced = self.plan[step]
+        asked = sum(record.step == step for record in self._records)
+        if asked >= priced.step.repeats:
+            raise PlanError(f"step {step!r} was declared for {priced.step.repeats} ask(s) and is used up")
+        if selection != priced.step.selection:
+            declared = "a selection" if priced.step.selection else "additive noise"
+            raise PlanError(f"step {step!r} was declared as {declared}")
+        record = priced.record(sensitivity.times(self.plan.max_rows))
+        self._check_sensitivity(priced, record)
+        self._records.append(record)
+        begin(step)
+        return record
+
+    def _check_sensitivity(self, priced: PricedStep, record: Record) -> None:
+        # One entry is accounted by its exact discrete law, which depends on the sensitivity itself; for
+        # several, the cost depends on the ratio of sensitivity to scale alone, so a smaller one is fine.
+        declared = self.plan.nominal(priced).sensitivity
+        actual = record.sensitivity
+        fits = actual == declared if declared.coordinates == 1 else actual.coordinates <= declared.coordinates
+        if not fits:
+            raise PlanError(f"step {priced.step.name!r} was declared with {declared}, asked with {actual}")
+
+
+def _projected(aggregate: Aggregate, projection: FloatArray | None) -> Aggregate:
+    return aggregate if projection is None else Projected(aggregate, projection)
+
+
+def _moments(
+    partition: Partition, origins: FloatArray, radii: FloatArray, shape: MomentShape, soft: bool
+) -> GroupedMoments | SoftMoments:
+    if not soft:
+        return GroupedMoments(partition, origins, radii, shape)
+    if not isinstance(partition, GaussianCells):
+        name = type(partition).__name__
+        raise ParameterError(f"`partition` must be GaussianCells to share rows, got {name}. Use soft=False")
+    return SoftMoments(partition, origins, radii, shape)

@@ -1,0 +1,200 @@
+"""What an estimator may ask, and what each question costs.
+
+A plan declares the sensitivity of each step with the functions below; the curator compares it with that of
+the aggregate that it folds.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sfumato.budget import PricedPlan, Sensitivity
+from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
+from sfumato.domain.partitions import MomentShape, Partition
+from sfumato.private.aggregates import (
+    Coverage,
+    GroupedMoments,
+    GroupedSums,
+    Histograms,
+    NearestDistance,
+    NearestSums,
+    SoftMoments,
+    SplitRule,
+    Swaps,
+)
+from sfumato.private.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.mechanisms import threshold_for
+
+# `SplitRule` and `MomentShape` are parts of questions, but live with the aggregates: they set sensitivities.
+__all__ = [
+    "MomentShape",
+    "Questions",
+    "SplitRule",
+    "cover_sensitivity",
+    "histograms_sensitivity",
+    "moments_sensitivity",
+    "nearest_distance_sensitivity",
+    "nearest_sensitivity",
+    "sums_sensitivity",
+    "swap_sensitivity",
+]
+
+
+class Questions(Protocol):
+    """The questions of an estimator. The curator answers them; a forecast answers as far as it can.
+
+    What the noise will be is public and known before anything is asked.
+    """
+
+    domain: Domain
+    plan: PricedPlan
+
+    def noise_std(self, step: str) -> float:
+        """Noise that a step will add to each value: public, known before anything is asked."""
+        return self.plan.nominal(self.plan[step]).noise_std
+
+    def noise_of_sums(self, step: str) -> float:
+        """Noise that a step of `sums` will add to each coordinate, in units of the clipping radius.
+
+        A step of `moments` adds the same, and as much in units of the squared radius to second moments.
+        """
+        return self.noise_std(step) / LATTICE_RADIUS
+
+    def noise_of_sizes(self, step: str) -> float:
+        """Noise that a step of `sums` will add to the size of each group."""
+        return self.noise_std(step) / COUNT_WEIGHT
+
+    def threshold_for(self, step: str, partition: Partition, n_expected: float) -> int:
+        """Least threshold, in integers, that at most so many empty cells pass on average: public."""
+        record = self.plan.nominal(self.plan[step])
+        return threshold_for(partition.n_cells, record.mechanism, record.scale, n_expected)
+
+    def count(self, step: str) -> Noisy:
+        """Noisy number of rows."""
+
+    def cells(self, step: str, partition: Partition) -> Noisy:
+        """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
+
+    def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
+        """Noisy numbers of rows in the cells of a grid, as far as they reach a threshold.
+
+        A grid of up to 2^62 cells will do: none is listed but those that are occupied or pass.
+        """
+
+    def histograms(self, step: str, edges: FloatArray) -> Noisy:
+        """Noisy number of rows per bin of each column, shape (d, n_bins); rows in no bin count nowhere."""
+
+    def distances(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        edges: FloatArray,
+        projection: FloatArray | None = None,
+    ) -> Noisy:
+        """Noisy histogram of the distances of rows from the public origin of their group, all together."""
+
+    def sums(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        radii: FloatArray,
+        projection: FloatArray | None = None,
+    ) -> NoisySums:
+        """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
+
+    def moments(
+        self,
+        step: str,
+        partition: Partition,
+        origins: FloatArray,
+        radii: FloatArray,
+        shape: MomentShape,
+        *,
+        soft: bool = False,
+    ) -> NoisyMoments:
+        """Noisy size, sum and second moments of each group's displacements from a public origin, clipped.
+
+        With `soft`, the rows are shared among the components of a mixture by their responsibilities.
+        """
+
+    def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
+        """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
+
+    def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
+        """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
+
+    def splits(
+        self,
+        choice_step: str,
+        size_step: str,
+        partition: Partition,
+        boxes: tuple[FloatArray, FloatArray],
+        rule: SplitRule,
+        noisy_sizes: IntArray,
+    ) -> NoisySplits:
+        """Choose a good split of each group, and count the rows on its two sides, in one pass.
+
+        Groups are disjoint, so that all choices together cost as much as one.
+        """
+
+    def cover(
+        self,
+        step: str,
+        candidates: FloatArray,
+        chosen: FloatArray,
+        radius: float,
+        projection: FloatArray | None = None,
+    ) -> int:
+        """Candidate whose ball covers many rows that no chosen ball covers, selected privately."""
+
+    def swap(
+        self,
+        step: str,
+        centers: FloatArray,
+        candidates: FloatArray,
+        radius: float,
+        projection: FloatArray | None = None,
+    ) -> tuple[int, int] | None:
+        """Centre to drop and candidate to take in its place, selected privately; None to keep all."""
+
+
+def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:
+    """Sensitivity of `Curator.sums`, of rows or of projections to fewer columns, for a plan to declare."""
+    return GroupedSums.sensitivity_in(n_components or domain.n_features)
+
+
+def moments_sensitivity(
+    domain: Domain, shape: MomentShape, *, soft: bool = False, n_components: int = 1
+) -> Sensitivity:
+    """Sensitivity of `Curator.moments`, for a plan to declare; `n_components` matters if rows are shared."""
+    if soft:
+        return SoftMoments.sensitivity_in(domain.n_features, shape, n_components)
+    return GroupedMoments.sensitivity_in(domain.n_features, shape)
+
+
+def nearest_sensitivity(domain: Domain, n_points: int) -> Sensitivity:
+    """Sensitivity of `Curator.nearest` with so many points, for a plan to declare."""
+    return NearestSums.sensitivity_in(domain, n_points)
+
+
+def nearest_distance_sensitivity(domain: Domain, total_weight: int) -> Sensitivity:
+    """Sensitivity of `Curator.nearest_distance` with weights of this sum, for a plan to declare."""
+    return NearestDistance.sensitivity_in(domain, total_weight)
+
+
+def histograms_sensitivity(n_features: int) -> Sensitivity:
+    """Sensitivity of `Curator.histograms` of so many columns, for a plan to declare."""
+    return Histograms.sensitivity_in(n_features)
+
+
+def cover_sensitivity(n_candidates: int) -> Sensitivity:
+    """Sensitivity of `Curator.cover` with at most so many candidates, for a plan to declare."""
+    return Coverage.sensitivity_of(n_candidates)
+
+
+def swap_sensitivity(n_centers: int, n_candidates: int) -> Sensitivity:
+    """Sensitivity of `Curator.swap` with at most so many centres and candidates, for a plan to declare."""
+    return Swaps.sensitivity_of(n_centers * n_candidates)

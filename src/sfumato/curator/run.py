@@ -1,0 +1,86 @@
+"""One way to run: charge a plan, let a computation ask, and state what was spent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Generic, NamedTuple, TypeVar
+
+from sfumato.budget import Ledger, PricedPlan, PrivacyStatement
+from sfumato.curator.curator import Curator
+from sfumato.curator.tables import Table
+from sfumato.domain import Domain
+from sfumato.errors import LedgerError, LedgerWarning, ParameterError
+
+T = TypeVar("T")
+
+
+class Run(NamedTuple, Generic[T]):
+    """What a run computed.
+
+    Parameters
+    ----------
+    found : object
+        What the computation returned.
+    domain : Domain
+        That of the table, or narrower if bounds were bought on the way.
+    privacy : PrivacyStatement
+    """
+
+    found: T
+    domain: Domain
+    privacy: PrivacyStatement
+
+
+def run(
+    table: Table,
+    plan: PricedPlan,
+    compute: Callable[[Curator], T],
+    *,
+    method: str,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> Run[T]:
+    """Charge the plan to the ledger, open the table, and let `compute` ask the curator.
+
+    Parameters
+    ----------
+    table : Table
+    plan : PricedPlan
+    compute : callable
+        Takes the curator; all it may ask is in the plan.
+    method : str
+        Who asks, for the ledger.
+    ledger : Ledger, optional
+    seed : int, optional
+        Of reproducible noise; the statement then says not to publish.
+    """
+    with _charged(ledger, method, plan, seeded=seed is not None):
+        curator = table.curator(plan, seed)
+        found = compute(curator)
+    return Run(found, curator.domain, curator.statement())
+
+
+@contextmanager
+def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
+    """Charge a ledger before anything is asked of the rows, and note the outcome.
+
+    A note that cannot be written leaves the charge open, which counts as well: it costs no release.
+    """
+    if ledger is None:
+        yield
+        return
+    if not isinstance(ledger, Ledger):
+        raise ParameterError(f"`ledger` must be a sfumato.Ledger(path, dataset), got {ledger!r}")
+    charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+    try:
+        yield
+    except BaseException:
+        with suppress(LedgerError):
+            ledger.settle(charge, "failed")
+        raise
+    try:
+        ledger.settle(charge, "released")
+    except LedgerError as error:
+        warnings.warn(f"charge {charge} counts, but stays open: {error}", LedgerWarning, stacklevel=5)

@@ -1,0 +1,35 @@
+"""Public facts about a table: its space, its columns, and how space is cut into groups.
+
+Everything here is stated before the data is opened, or is a map of one row by itself.
+"""
+
+from sfumato.domain.arrays import FloatArray, IntArray, check_shape
+from sfumato.domain.grids import MOST_CELLS, Grid
+from sfumato.domain.space import (
+    ALL_ROWS,
+    BOUNDS_HELP,
+    LARGEST_BOUND,
+    LATTICE_RADIUS,
+    MAX_ROWS,
+    MOST_COLUMNS,
+    Ball,
+    Domain,
+    Unit,
+)
+
+__all__ = [
+    "ALL_ROWS",
+    "BOUNDS_HELP",
+    "LARGEST_BOUND",
+    "LATTICE_RADIUS",
+    "MAX_ROWS",
+    "MOST_CELLS",
+    "MOST_COLUMNS",
+    "Ball",
+    "Domain",
+    "FloatArray",
+    "Grid",
+    "IntArray",
+    "Unit",
+    "check_shape",
+]

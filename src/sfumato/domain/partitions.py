@@ -1,0 +1,409 @@
+"""Public partitions of space: which group a row belongs to, as a function of that row alone.
+
+A group index depends on nothing but the row and public numbers, in floating point too: sums are taken in one
+fixed order, whatever the block in which a row arrives. A matrix product would not do, since it may round a
+row differently in another place of the table, and one row could then move another to a different group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numba
+import numpy as np
+
+from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.errors import ParameterError
+
+# Which second moments of a group are told apart: all, those along columns, or their sum.
+MomentShape = Literal["full", "diag", "spherical"]
+
+FAR = 2.0**500  # products of two such numbers, added up over 2^20 columns, stay finite
+FAINTEST = -40.0  # log of a responsibility beside which 1 stays 1
+LANES = 64  # rows that kernels of mixtures take at a time
+_INVERSES = np.array([0.0, *(1.0 / n for n in range(1, 13))])
+
+
+class Partition(Protocol):
+    """Disjoint groups. Those of `Voronoi`, `GaussianCells`, `Tree` and `Grid` cover all of space."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of groups."""
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Group of each row: an integer in [0, n_cells), or -1 for a row that is in none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Voronoi:
+    """Each row belongs to the nearest of some public centres; ties go to the first.
+
+    Parameters
+    ----------
+    centers : float array of shape (k, d), or (k, p) with a projection
+    projection : float array of shape (p, d), optional
+        Distances are taken from ``projection @ row`` instead of the row itself.
+    """
+
+    centers: FloatArray
+    projection: FloatArray | None = None
+
+    @property
+    def n_cells(self) -> int:
+        """Number of groups."""
+        return len(self.centers)
+
+    @cached_property
+    def _origin(self) -> FloatArray:
+        # Measured from among the centres, x.c - c.c/2 loses no digits to a far origin.
+        origin: FloatArray = self.centers.mean(axis=0)
+        return origin
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        return np.ascontiguousarray((self.centers - self._origin).T)
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Nearest centre of each row."""
+        out = np.empty(len(rows), dtype=np.int64)
+        points = rows if self.projection is None else project(rows, self.projection)
+        fill_nearest(points, self._origin, self._columns, (self._columns**2).sum(axis=0) / 2, out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianCells:
+    """Each row belongs to the component of a public Gaussian mixture with the largest weighted density.
+
+    Ties go to the first. Rows can also be shared among all components, see `responsibilities`.
+
+    Parameters
+    ----------
+    offsets : float array of shape (k,)
+        Logarithm of the weight, less that of the determinant of the covariance's Cholesky factor.
+    means : float array of shape (k, d)
+    whiteners : float array of shape (k, d, d)
+        Inverse Cholesky factors of the covariances; what is above the diagonal is not read.
+
+    Examples
+    --------
+    >>> cells = GaussianCells.of(np.array([0.5, 0.5]), np.array([[0.0], [4.0]]), np.array([[[1.0]], [[4.0]]]))
+    >>> cells.index(np.array([[1.0], [2.0], [-9.0]]))
+    array([0, 1, 1])
+    """
+
+    offsets: FloatArray
+    means: FloatArray
+    whiteners: FloatArray
+
+    def __post_init__(self) -> None:
+        k, d = self.means.shape
+        if k < 1:
+            raise ParameterError(f"`means` must have at least one row, got shape {self.means.shape}")
+        _check("offsets", self.offsets, k)
+        _check("means", self.means, k, d)
+        _check("whiteners", self.whiteners, k, d, d)
+
+    @classmethod
+    def of(cls, weights: FloatArray, means: FloatArray, covariances: FloatArray) -> GaussianCells:
+        """Cells of a mixture with positive weights and positive definite covariances of shape (k, d, d)."""
+        k, d = means.shape
+        _check("weights", weights, k)
+        _check("covariances", covariances, k, d, d)
+        if not (weights > 0).all():
+            raise ParameterError(f"`weights` must be positive, got {weights.min():g}. Drop such components")
+        try:
+            factors = np.linalg.cholesky(covariances)
+        except np.linalg.LinAlgError:
+            raise ParameterError(
+                "`covariances` must be positive definite, got one that is not. Raise its small eigenvalues"
+            ) from None
+        log_determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        return cls(np.log(weights) - log_determinants, means, np.linalg.inv(factors))
+
+    @property
+    def n_cells(self) -> int:
+        """Number of components."""
+        return len(self.means)
+
+    @cached_property
+    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # Components come last, so that the innermost loops vectorise over them.
+        means, whiteners = np.moveaxis(self.means, 0, -1), np.moveaxis(self.whiteners, 0, -1)
+        return (
+            np.ascontiguousarray(self.offsets),
+            np.ascontiguousarray(means),
+            np.ascontiguousarray(whiteners),
+        )
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Component of the largest weighted density at each row."""
+        out = np.empty(len(rows), dtype=np.int64)
+        _fill_likeliest(rows, *self._columns, out)
+        return out
+
+    def responsibilities(self, rows: FloatArray) -> FloatArray:
+        """Share of each component in the density at each row, times 1 - 2^-32, shape (n, k).
+
+        A function of the row alone, and no rounding brings the sum of a row above 1: docs/proofs/moments.md.
+        """
+        out = np.empty((len(rows), self.n_cells))
+        _fill_responsibilities(rows, *self._columns, out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Leaves of a binary tree of public splits: a row goes left where its column is below the threshold.
+
+    Inner nodes are listed so that every parent comes before its children.
+
+    Parameters
+    ----------
+    columns : int array of shape (n_inner,)
+        Column that each inner node compares.
+    thresholds : float array of shape (n_inner,)
+    children : int array of shape (n_inner, 2)
+        Left and right child: an inner node, or ``-1 - leaf``.
+    projection : float array of shape (p, d), optional
+        The columns compared are ``projection @ row`` instead of the row's own.
+    """
+
+    columns: IntArray
+    thresholds: FloatArray
+    children: IntArray
+    projection: FloatArray | None = None
+
+    @classmethod
+    def root(cls, projection: FloatArray | None = None) -> Tree:
+        """One leaf for all."""
+        none = np.empty(0)
+        return cls(none.astype(np.int64), none, none.astype(np.int64).reshape(0, 2), projection)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of leaves."""
+        return len(self.columns) + 1
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Leaf of each row."""
+        out = np.zeros(len(rows), dtype=np.int64)
+        if len(self.columns):
+            values = rows if self.projection is None else project(rows, self.projection)
+            _fill_leaves(values, self.columns, self.thresholds, self.children, out)
+        return out
+
+    def split(self, leaves: IntArray, columns: IntArray, thresholds: FloatArray) -> Tree:
+        """Cut some leaves in two. The left half keeps the leaf's number, right halves are numbered on."""
+        first_node, first_leaf = len(self.columns), self.n_cells
+        children = self.children.copy()
+        for i, leaf in enumerate(leaves):
+            children[children == -1 - leaf] = first_node + i
+        new = np.stack([-1 - leaves, -1 - (first_leaf + np.arange(len(leaves)))], axis=1)
+        return Tree(
+            np.concatenate([self.columns, columns]),
+            np.concatenate([self.thresholds, thresholds]),
+            np.concatenate([children, new]),
+            self.projection,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """Some groups of a partition, numbered anew; the other rows are in none.
+
+    Parameters
+    ----------
+    partition : Partition
+    groups : int array
+        Distinct.
+    """
+
+    partition: Partition
+    groups: IntArray
+
+    @property
+    def n_cells(self) -> int:
+        """Number of groups."""
+        return len(self.groups)
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Group of each row, or -1."""
+        numbers = np.full(self.partition.n_cells, -1, dtype=np.int64)
+        numbers[self.groups] = np.arange(len(self.groups))
+        inner = self.partition.index(rows)
+        return np.where(inner < 0, -1, numbers[inner])
+
+
+def project(rows: FloatArray, projection: FloatArray) -> FloatArray:
+    """Multiply each row by a public matrix, rounding every row in the same way wherever it stands."""
+    out = np.zeros((len(rows), len(projection)))
+    _fill_projected(rows, np.ascontiguousarray(projection.T), out)
+    return out
+
+
+def _check(name: str, array: FloatArray, *shape: int) -> None:
+    """Refuse public numbers that a kernel would read beyond their end, or that could make a score NaN."""
+    if array.shape != shape:
+        raise ParameterError(f"`{name}` must have shape {shape}, got {array.shape}")
+    if not (np.abs(array) <= FAR).all():
+        raise ParameterError(
+            f"`{name}` must be finite and at most {FAR:.3g} in size, got {np.abs(array).max():.3g}. Rescale"
+        )
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_nearest(
+    rows: FloatArray, origin: FloatArray, columns: FloatArray, half_squares: FloatArray, out: IntArray
+) -> None:
+    """Fill `out` with the centre of the greatest x.c - c.c/2: the innermost loop vectorises over centres."""
+    n_features, n_centers = columns.shape
+    whole = n_features - n_features % 4  # four columns at a time: fewer loads and stores of the scores
+    scores = np.empty(n_centers)
+    for i in range(rows.shape[0]):
+        for c in range(n_centers):
+            scores[c] = -half_squares[c]
+        for j in range(0, whole, 4):
+            p, q = rows[i, j] - origin[j], rows[i, j + 1] - origin[j + 1]
+            r, s = rows[i, j + 2] - origin[j + 2], rows[i, j + 3] - origin[j + 3]
+            for c in range(n_centers):
+                scores[c] += (
+                    p * columns[j, c] + q * columns[j + 1, c] + r * columns[j + 2, c] + s * columns[j + 3, c]
+                )
+        for j in range(whole, n_features):
+            value = rows[i, j] - origin[j]
+            for c in range(n_centers):
+                scores[c] += value * columns[j, c]
+        best, highest = 0, scores[0]
+        for c in range(1, n_centers):
+            if scores[c] > highest:
+                best, highest = c, scores[c]
+        out[i] = best
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_scores(
+    points: FloatArray,
+    offsets: FloatArray,
+    means: FloatArray,
+    whiteners: FloatArray,
+    gaps: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """Fill `scores` with the log of each component's weighted density: finite, also for far rows.
+
+    Rows come last in all arrays, so that the innermost loops vectorise over them; what a row gets does not
+    depend on its place. Zeros of a whitener, which a diagonal covariance has, are skipped.
+    """
+    n_features, n_components = means.shape
+    whitened = np.empty(LANES)
+    for c in range(n_components):
+        squares = scores[c]
+        squares[:] = 0.0
+        for i in range(n_features):
+            mean, point, gap = means[i, c], points[i], gaps[i]
+            for r in range(LANES):
+                gap[r] = min(max(point[r] - mean, -FAR), FAR)
+            whitened[:] = 0.0
+            for j in range(i + 1):
+                factor, gap = whiteners[i, j, c], gaps[j]
+                if factor != 0.0:
+                    for r in range(LANES):
+                        whitened[r] += factor * gap[r]
+            for r in range(LANES):
+                value = min(max(whitened[r], -FAR), FAR)
+                squares[r] += value * value
+        for r in range(LANES):
+            squares[r] = offsets[c] - squares[r] / 2.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_points(rows: FloatArray, start: int, points: FloatArray) -> int:
+    """Transpose the next rows into `points`; returns how many there are."""
+    n_rows: int = min(LANES, rows.shape[0] - start)
+    for r in range(n_rows):
+        for j in range(rows.shape[1]):
+            points[j, r] = rows[start + r, j]
+    return n_rows
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_likeliest(
+    rows: FloatArray, offsets: FloatArray, means: FloatArray, whiteners: FloatArray, out: IntArray
+) -> None:
+    points, gaps = np.zeros((means.shape[0], LANES)), np.empty((means.shape[0], LANES))
+    scores = np.empty((means.shape[1], LANES))
+    for start in range(0, rows.shape[0], LANES):
+        n_rows = _fill_points(rows, start, points)
+        _fill_scores(points, offsets, means, whiteners, gaps, scores)
+        for r in range(n_rows):
+            best = 0
+            for c in range(1, scores.shape[0]):
+                if scores[c, r] > scores[best, r]:
+                    best = c
+            out[start + r] = best
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_responsibilities(
+    rows: FloatArray, offsets: FloatArray, means: FloatArray, whiteners: FloatArray, out: FloatArray
+) -> None:
+    points, gaps = np.zeros((means.shape[0], LANES)), np.empty((means.shape[0], LANES))
+    scores, highest, totals = np.empty((means.shape[1], LANES)), np.empty(LANES), np.empty(LANES)
+    for start in range(0, rows.shape[0], LANES):
+        n_rows = _fill_points(rows, start, points)
+        _fill_scores(points, offsets, means, whiteners, gaps, scores)
+        highest[:] = scores[0]
+        for c in range(1, scores.shape[0]):
+            for r in range(LANES):
+                highest[r] = max(highest[r], scores[c, r])
+        totals[:] = 0.0
+        for c in range(scores.shape[0]):
+            shares = scores[c]
+            for r in range(LANES):
+                shares[r] = _exp(max(shares[r] - highest[r], FAINTEST))
+            for r in range(LANES):
+                totals[r] += shares[r]
+        for r in range(n_rows):
+            scale = (1.0 - 2.0**-32) / totals[r]
+            for c in range(scores.shape[0]):
+                out[start + r, c] = scores[c, r] * scale
+
+
+@numba.njit(cache=True, nogil=True)
+def _exp(exponent: float) -> float:
+    """Exponential on [-40, 0] to ten digits: the 64th power of a Taylor polynomial.
+
+    That of a library may round differently on another machine, or in another lane of a vector. Additions and
+    multiplications do not.
+    """
+    x = exponent / 64.0
+    value = 1.0
+    for n in range(12, 0, -1):
+        value = 1.0 + x * value * _INVERSES[n]
+    for _ in range(6):
+        value *= value
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_leaves(
+    rows: FloatArray, columns: IntArray, thresholds: FloatArray, children: IntArray, out: IntArray
+) -> None:
+    for i in range(rows.shape[0]):
+        node = np.int64(0)
+        while node >= 0:
+            node = children[node, 1 if rows[i, columns[node]] >= thresholds[node] else 0]
+        out[i] = -1 - node
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_projected(rows: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            value = rows[i, j]
+            for p in range(columns.shape[1]):
+                out[i, p] += value * columns[j, p]

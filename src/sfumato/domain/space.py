@@ -1,0 +1,251 @@
+"""The public space in which rows live: its bounds, its lattice and who is protected.
+
+Nothing here reads private rows on its own account. It holds numbers that the user states before the data is
+opened, and per-row maps (clipping, lattice) that engines apply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.errors import ParameterError
+
+# A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64
+# cannot overflow, and the last bit leaves room for the noise. Past 2^33 rows int64 wraps around, which
+# spoils the value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
+MAX_ROWS = 2**33
+LATTICE_RADIUS = 2**29
+ALL_ROWS = 2**40  # more than anybody has
+MOST_COLUMNS = 2**20  # for which the lattice is proved
+LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
+
+BOUNDS_HELP = (
+    "Bounds are public knowledge, never read off the data: give bounds=(low, high) with one number for all "
+    "columns or one per column, for example bounds=([0, 0], [100, 250])"
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Who is protected: one row, or all rows of one person up to a cap.
+
+    Parameters
+    ----------
+    column : str, optional
+        Column that names the person. ``None`` means that each row is a unit of its own.
+    max_rows : int
+        At most this many rows of one person are used; every sensitivity scales with it.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise ParameterError(f"`unit` must be the name of a column, got {self.column!r}")
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int):
+            raise ParameterError(f"`max_rows_per_unit` must be an integer >= 1, got {self.max_rows!r}")
+        if not 1 <= self.max_rows <= ALL_ROWS:
+            raise ParameterError(f"`max_rows_per_unit` must be from 1 to 2**40, got {self.max_rows}")
+        if self.column is None and self.max_rows != 1:
+            raise ParameterError(
+                f"`max_rows_per_unit` is {self.max_rows} but `unit` is None: name the column that "
+                "identifies a person, for example unit='person_id'"
+            )
+
+    def __str__(self) -> str:
+        if self.column is None:
+            return "one row"
+        if self.max_rows >= ALL_ROWS:
+            return f"one person (column {self.column!r}, with all rows)"
+        rows = "row" if self.max_rows == 1 else "rows"
+        return f"one person (column {self.column!r}, at most {self.max_rows} {rows} each)"
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A public ball that holds every row, as an alternative to box bounds.
+
+    Parameters
+    ----------
+    radius : float
+    center : float or sequence of float
+        One number for all columns, or one per column.
+    """
+
+    radius: float
+    center: float | Sequence[float] = 0.0
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The public space in which rows live, with its fixed-point lattice.
+
+    Coordinates are taken from the midpoint, so that one row moves a sum by at most half the width of the box
+    (or the radius of the ball) rather than by the norm of its far corner.
+
+    Parameters
+    ----------
+    low, high : tuple of float
+        The box. For a ball, its bounding box.
+    radius : float, optional
+        Rows are also projected into the ball of this radius around the midpoint.
+    unit : Unit
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    radius: float | None = None
+    unit: Unit = field(default_factory=Unit)
+
+    @classmethod
+    def from_bounds(cls, bounds: object, n_features: int, unit: Unit | None = None) -> Domain:
+        """Check what the user gave as ``bounds`` and broadcast it to `n_features` columns."""
+        unit = unit or Unit()
+        if bounds is None:
+            raise ParameterError(f"`bounds` must be given, got None. {BOUNDS_HELP}")
+        if isinstance(bounds, Ball):
+            center = _one_per_column("center", bounds.center, n_features)
+            radius = float(_one_per_column("radius", bounds.radius, 1)[0])
+            if radius <= 0:
+                raise ParameterError(f"`radius` must be positive, got {bounds.radius!r}")
+            return cls(_plain(center - radius), _plain(center + radius), radius, unit)
+        if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+            raise ParameterError(f"`bounds` must be a pair (low, high), got {bounds!r}. {BOUNDS_HELP}")
+        low = _one_per_column("low", bounds[0], n_features)
+        high = _one_per_column("high", bounds[1], n_features)
+        return cls(_plain(low), _plain(high), None, unit)
+
+    def __post_init__(self) -> None:
+        low, high = np.array(self.low), np.array(self.high)
+        if low.shape != high.shape:
+            raise ParameterError(f"`bounds` must be of the same columns, got {self.low}, {self.high}")
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise ParameterError(f"`bounds` must be finite, got low={self.low}, high={self.high}")
+        if (low >= high).any():
+            raise ParameterError(
+                f"`bounds` must have low < high in every column, got {self.low}, {self.high}"
+            )
+        too_large = max(np.abs(low).max(), np.abs(high).max()) > LARGEST_BOUND
+        if too_large or self.half_width.min() < 1 / LARGEST_BOUND:
+            raise ParameterError(
+                f"`bounds` must be at most {LARGEST_BOUND:g} in size and at least {2 / LARGEST_BOUND:g} "
+                f"apart, got {self.low}, {self.high}. Rescale the columns"
+            )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.low)
+
+    @property
+    def midpoint(self) -> FloatArray:
+        """Middle of the box, the origin of the lattice."""
+        return np.array(self.low) / 2 + np.array(self.high) / 2
+
+    @property
+    def half_width(self) -> FloatArray:
+        """Half the width of each column."""
+        return np.array(self.high) / 2 - np.array(self.low) / 2
+
+    @property
+    def reach(self) -> float:
+        """Radius of the smallest ball around the midpoint that holds the domain; half its diameter."""
+        return float(np.linalg.norm(self.half_width)) if self.radius is None else self.radius
+
+    @property
+    def lattice_step(self) -> FloatArray:
+        """Width of one lattice unit per column: the half-width is exactly 2^29 units.
+
+        A box has one step per column, so a column's noise is proportional to its own width; a ball has the
+        same step in all.
+        """
+        half_width = self.half_width if self.radius is None else np.full(self.n_features, self.radius)
+        return half_width / LATTICE_RADIUS
+
+    def clip(self, rows: ArrayLike) -> FloatArray:
+        """Bring rows into the domain: coordinate-wise for a box, along the ray to the midpoint for a ball."""
+        return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
+
+    def _clip_box(self, rows: ArrayLike) -> FloatArray:
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        out = np.empty_like(rows)
+        _clip_to_box(rows, np.array(self.low), np.array(self.high), out)
+        return out
+
+    def to_lattice(self, rows: ArrayLike) -> IntArray:
+        """Clip rows and round them to the lattice.
+
+        Every result satisfies, in exact integers, ``|u_j| <= 2^29`` (box) or ``||u||_2 <= 2^29`` (ball).
+
+        Notes
+        -----
+        Box: rounding to the nearest unit and clamping the integer. Ball: the row is shrunk to norm 2^29 - 1
+        in floating point, whose relative error is below ``(d + 8) 2^-52``, and truncated towards zero, which
+        never increases a norm; the unit left over exceeds the error for d up to 2^20.
+        Proof: docs/proofs/lattice.md.
+        """
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        out = np.empty(rows.shape, dtype=np.int64)
+        kernel = _box_lattice if self.radius is None else _ball_lattice
+        kernel(rows, self.midpoint, self.lattice_step, out)
+        return out
+
+    def from_lattice(self, units: ArrayLike) -> FloatArray:
+        """Coordinates of lattice points (or of sums divided by counts)."""
+        return self.midpoint + np.asarray(units, dtype=np.float64) * self.lattice_step
+
+
+def _one_per_column(name: str, value: object, n_features: int) -> FloatArray:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"`{name}` must be a number or one per column, got {value!r}") from None
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
+        raise ParameterError(f"`{name}` must be one number or {n_features} numbers, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ParameterError(f"`{name}` must be finite, got {value!r}")
+    return np.array(np.broadcast_to(array, (n_features,)))
+
+
+def _plain(values: FloatArray) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
+
+
+@numba.njit(cache=True, nogil=True)
+def _clip_to_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            out[i, j] = min(max(rows[i, j], low[j]), high[j])
+
+
+@numba.njit(cache=True, nogil=True)
+def _box_lattice(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out: IntArray) -> None:
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            units = (rows[i, j] - midpoint[j]) / step[j]
+            units = min(max(units, -float(LATTICE_RADIUS)), float(LATTICE_RADIUS))
+            out[i, j] = np.int64(math.floor(units + 0.5))
+
+
+@numba.njit(cache=True, nogil=True)
+def _ball_lattice(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out: IntArray) -> None:
+    limit = float(LATTICE_RADIUS - 1)
+    largest = 2.0**400  # squares of clamped coordinates stay finite
+    for i in range(rows.shape[0]):
+        squares = 0.0
+        for j in range(rows.shape[1]):
+            units = min(max((rows[i, j] - midpoint[j]) / step[j], -largest), largest)
+            squares += units * units
+        norm = math.sqrt(squares)
+        shrink = limit / norm if norm > limit else 1.0
+        for j in range(rows.shape[1]):
+            units = min(max((rows[i, j] - midpoint[j]) / step[j], -largest), largest)
+            out[i, j] = np.int64(units * shrink)

@@ -1,0 +1,1 @@
+"""The private side: what touches rows. Only the curator imports from here."""

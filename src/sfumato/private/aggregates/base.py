@@ -1,0 +1,32 @@
+"""What every aggregate provides."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sfumato.budget.records import Sensitivity
+from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
+
+
+class Aggregate(Protocol):
+    """A summary that engines fold over rows. States are int64 arrays."""
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for adding or removing one row."""
+
+    def zero(self) -> IntArray:
+        """Return the state of no rows."""
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Add a block of finite float64 rows to `state`, in place, and return it."""
+
+    def merge(self, a: IntArray, b: IntArray) -> IntArray:
+        """Combine the states of two disjoint sets of rows."""
+
+
+def check_columns(rows: FloatArray, n_features: int) -> None:
+    """Refuse rows with other columns than a kernel expects. The message says nothing about the rows."""
+    if rows.shape[1] != n_features:
+        raise ParameterError(f"rows must have {n_features} columns, got {rows.shape[1]}")

@@ -1,0 +1,39 @@
+"""The number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.budget.records import Sensitivity
+from sfumato.domain import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """The number of rows.
+
+    Privacy
+    -------
+    Adding or removing one row changes the only entry by exactly 1: L1 = L2 = spread = 1.
+    Proof: docs/proofs/counts.md.
+    """
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for one row."""
+        return Sensitivity()
+
+    def zero(self) -> IntArray:
+        """Return the state of no rows."""
+        return np.zeros(1, dtype=np.int64)
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Count the rows of a block."""
+        state[0] += len(rows)
+        return state
+
+    def merge(self, a: IntArray, b: IntArray) -> IntArray:
+        """Add the counts."""
+        return a + b

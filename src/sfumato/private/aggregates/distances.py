@@ -1,0 +1,81 @@
+"""Histogram of distances from public origins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from sfumato.budget.records import Sensitivity
+from sfumato.domain import FloatArray, IntArray, check_shape
+from sfumato.domain.partitions import Partition
+from sfumato.private.aggregates.base import check_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How many rows lie at which distance from the public origin of their group, all groups together.
+
+    Bin b counts distances in [edges[b-1], edges[b]), with 0 and infinity at the ends.
+
+    Privacy
+    -------
+    The group of a row, and so its distance and its bin, are functions of that row and of public numbers:
+    adding or removing one row changes exactly one entry by exactly 1. Proof: docs/proofs/counts.md.
+
+    Parameters
+    ----------
+    partition : Partition
+    origins : float array of shape (n_groups, d)
+    edges : float array of shape (n_bins - 1,)
+        Increasing, positive.
+    """
+
+    partition: Partition
+    origins: FloatArray
+    edges: FloatArray
+
+    def __post_init__(self) -> None:
+        check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for one row."""
+        return Sensitivity()
+
+    def zero(self) -> IntArray:
+        """Return the state of no rows."""
+        return np.zeros(len(self.edges) + 1, dtype=np.int64)
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Count the rows of a block at their distances."""
+        check_columns(rows, self.origins.shape[1])
+        _count_distances(rows, self.partition.index(rows), self.origins, self.edges**2, state)
+        return state
+
+    def merge(self, a: IntArray, b: IntArray) -> IntArray:
+        """Add the counts."""
+        return a + b
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_distances(
+    rows: FloatArray, groups: IntArray, origins: FloatArray, squared_edges: FloatArray, state: IntArray
+) -> None:
+    for i in range(rows.shape[0]):
+        group = groups[i]
+        if group < 0:
+            continue
+        squares = 0.0
+        for j in range(rows.shape[1]):
+            gap = rows[i, j] - origins[group, j]
+            squares += gap * gap
+        low, high = 0, squared_edges.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if squares >= squared_edges[middle]:
+                low = middle + 1
+            else:
+                high = middle
+        state[low] += 1

@@ -1,0 +1,254 @@
+"""Grouped counts, sums and second moments of clipped displacements: what a Gaussian mixture is fitted to."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar, get_args
+
+import numba
+import numpy as np
+
+from sfumato.budget.records import Sensitivity
+from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
+from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.sums import COUNT_WEIGHT
+
+SHAPES: tuple[MomentShape, ...] = get_args(MomentShape)
+P = TypeVar("P", bound=Partition)
+
+LEAST_MOMENT_RADIUS, LARGEST_MOMENT_RADIUS = 1e-145, 1e145  # sums of squares neither vanish nor overflow
+SMALLEST_SHARE = 2.0**-29  # every entry of a row is below 2^29, so that less of it truncates to zero
+BLOCK_VALUES = 2**20  # responsibilities that are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments(ABC, Generic[P]):
+    """What hard and soft moments have in common: places, lattice and layout.
+
+    Per group: rows, clipped rows, sum of u and second moments of u, where u is the displacement from the
+    group's origin in units of its radius, clipped to norm 1. The first two columns are in units of 2^27 per
+    row, the others in units of 2^-29.
+    """
+
+    partition: P
+    origins: FloatArray
+    radii: FloatArray
+    shape: MomentShape
+
+    def __post_init__(self) -> None:
+        check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])
+        check_shape("radii", self.radii, self.partition.n_cells)
+        if not np.isfinite(self.origins).all():
+            raise ParameterError("`origins` must be finite, got NaN or infinity")
+        if not ((self.radii >= LEAST_MOMENT_RADIUS) & (self.radii <= LARGEST_MOMENT_RADIUS)).all():
+            raise ParameterError(
+                f"`radii` must be from {LEAST_MOMENT_RADIUS:g} to {LARGEST_MOMENT_RADIUS:g}, got "
+                f"{self.radii.min():g} to {self.radii.max():g}. Rescale the columns"
+            )
+        n_moments(self.n_features, self.shape)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for one row."""
+
+    @abstractmethod
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Add the rows of a block."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of a row."""
+        return int(self.origins.shape[1])
+
+    def zero(self) -> IntArray:
+        """Return the state of no rows."""
+        n_entries = 2 + self.n_features + n_moments(self.n_features, self.shape)
+        return np.zeros((len(self.origins), n_entries), dtype=np.int64)
+
+    def merge(self, a: IntArray, b: IntArray) -> IntArray:
+        """Add the sums."""
+        return a + b
+
+    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Sizes, clipped sizes, sums of displacements and of their products, in the units of the data.
+
+        The products are symmetric matrices, diagonals or squared norms, by `shape`.
+        """
+        d = self.n_features
+        sizes, clipped = values[:, 0] / COUNT_WEIGHT, values[:, 1] / COUNT_WEIGHT
+        sums = values[:, 2 : 2 + d] * (self.radii / LATTICE_RADIUS)[:, None]
+        seconds: FloatArray = values[:, 2 + d :] * (self.radii**2 / LATTICE_RADIUS)[:, None]
+        if self.shape == "spherical":
+            seconds = seconds[:, 0]
+        elif self.shape == "full":
+            place = np.empty((d, d), dtype=np.int64)
+            upper = np.triu_indices(d)
+            place[upper] = place.T[upper] = np.arange(len(upper[0]))
+            seconds = seconds[:, place]
+        return sizes, clipped, sums, seconds
+
+    def _add(self, state: IntArray, rows: FloatArray, first: IntArray, shares: FloatArray) -> None:
+        kind = SHAPES.index(self.shape)
+        _add_moments(rows, first, shares, self.origins, self.radii / LATTICE_RADIUS, kind, state)
+
+
+class GroupedMoments(_Moments[Partition]):
+    """Per group: its rows, those beyond a public radius, the sum and the second moments of displacements.
+
+    Displacements are taken from a public origin and clipped to the radius: u = displacement / radius has norm
+    at most 1. Column 0 counts rows and column 1 clipped rows, both in units of 2^27; the others hold the sum
+    of u and its second moments in units of 2^-29: the products u_i u_j with i <= j row by row ("full"), the
+    squares u_j^2 ("diag"), or the squared norm of u ("spherical").
+
+    Privacy
+    -------
+    The group of a row is a function of that row, so adding or removing one row changes the entries of one
+    group only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, by a vector of norm at most
+    R = 2^29 in the sum, and by one of norm at most R in the moments, since the sum of (u_i u_j)^2 over
+    i <= j is at most ||u||^4. Hence L2^2 <= 2 w^2 + 2 R^2 and L1 <= 2 w + sqrt(d) R + c R, with
+    c = (d + 1) / 2 for "full" and 1 otherwise, in exact integers. Moments are not centred: the mean of the
+    rows is no public origin. Origins and radii must be public. Proof: docs/proofs/moments.md.
+
+    Parameters
+    ----------
+    partition : Partition
+    origins : float array of shape (n_groups, d)
+    radii : float array of shape (n_groups,)
+        From 1e-145 to 1e145.
+    shape : {"full", "diag", "spherical"}
+    """
+
+    @staticmethod
+    def sensitivity_in(n_features: int, shape: MomentShape) -> Sensitivity:
+        """Sensitivity for one row of `n_features` columns: what a plan declares before anything is known."""
+        moments = LATTICE_RADIUS * (n_features + 1) // 2 if shape == "full" else LATTICE_RADIUS
+        return Sensitivity(
+            l1=2 * COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2) + moments,
+            l2_squared=2 * COUNT_WEIGHT**2 + 2 * LATTICE_RADIUS**2,
+            spread=2 * LATTICE_RADIUS,
+            coordinates=2 + n_features + n_moments(n_features, shape),
+        )
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for one row."""
+        return self.sensitivity_in(self.n_features, self.shape)
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Add the rows of a block to the moments of their groups."""
+        check_columns(rows, self.n_features)
+        self._add(state, rows, self.partition.index(rows), np.ones((len(rows), 1)))
+        return state
+
+
+class SoftMoments(_Moments[GaussianCells]):
+    """The moments of `GroupedMoments`, with each row shared among all components of a public mixture.
+
+    A row adds to component c its responsibility for the row times what the row would add to group c.
+
+    Privacy
+    -------
+    The responsibilities g_c of a row are a function of that row, with a sum of at most 1. If what the row
+    would add to one group has norm at most B, then its whole contribution has the squared norm
+    sum of g_c^2 B^2 <= (sum of g_c)^2 B^2 <= B^2, and the same holds for L1: sharing a row costs no more than
+    assigning it, over k times as many entries. Entries are truncated towards zero. The mixture, origins and
+    radii must be public. Proof: docs/proofs/moments.md.
+
+    Parameters
+    ----------
+    partition : GaussianCells
+    origins : float array of shape (k, d)
+    radii : float array of shape (k,)
+        From 1e-145 to 1e145.
+    shape : {"full", "diag", "spherical"}
+    """
+
+    @staticmethod
+    def sensitivity_in(n_features: int, shape: MomentShape, n_components: int) -> Sensitivity:
+        """Sensitivity for one row of `n_features` columns: what a plan declares before anything is known."""
+        hard = GroupedMoments.sensitivity_in(n_features, shape)
+        return Sensitivity(hard.l1, hard.l2_squared, hard.spread, n_components * hard.coordinates)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for one row."""
+        return self.sensitivity_in(self.n_features, self.shape, len(self.origins))
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Add the rows of a block to the moments of all components."""
+        check_columns(rows, self.n_features)
+        stride = max(1, BLOCK_VALUES // len(self.origins))
+        for start in range(0, len(rows), stride):
+            part = rows[start : start + stride]
+            self._add(state, part, np.zeros(len(part), dtype=np.int64), self.partition.responsibilities(part))
+        return state
+
+
+def n_moments(n_features: int, shape: MomentShape) -> int:
+    """Number of second moments that are kept of each group."""
+    counts = {"full": n_features * (n_features + 1) // 2, "diag": n_features, "spherical": 1}
+    if shape not in counts:
+        raise ParameterError(f"`shape` must be one of {', '.join(counts)}, got {shape!r}")
+    return counts[shape]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_moments(
+    rows: FloatArray,
+    first: IntArray,
+    shares: FloatArray,
+    origins: FloatArray,
+    steps: FloatArray,
+    kind: int,
+    state: IntArray,
+) -> None:
+    """Add share m of row i to group first[i] + m: one share for a hard assignment, all of them for a soft."""
+    values = np.empty(state.shape[1])
+    for i in range(rows.shape[0]):
+        for m in range(shares.shape[1]):
+            group, share = first[i] + m, shares[i, m]
+            if group < 0 or share < SMALLEST_SHARE:
+                continue
+            _fill_values(rows[i], origins[group], 1.0 / steps[group], kind, values)
+            for e in range(values.shape[0]):
+                state[group, e] += np.int64(share * values[e])
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_values(
+    row: FloatArray, origin: FloatArray, inverse_step: float, kind: int, values: FloatArray
+) -> None:
+    # As for sums of displacements: shrunk to one unit less than the limit, so that what is truncated towards
+    # zero later is within it. The unit also covers the rounding of the products.
+    limit, largest, unit = float(LATTICE_RADIUS - 1), 2.0**400, 1.0 / LATTICE_RADIUS
+    d = row.shape[0]
+    squares = 0.0
+    for j in range(d):
+        value = min(max((row[j] - origin[j]) * inverse_step, -largest), largest)
+        values[2 + j] = value
+        squares += value * value
+    norm = math.sqrt(squares)
+    values[0] = float(COUNT_WEIGHT)
+    values[1] = float(COUNT_WEIGHT) if norm > limit else 0.0
+    shrink = limit / norm if norm > limit else 1.0
+    for j in range(d):
+        values[2 + j] *= shrink
+    entry = 2 + d
+    if kind == 0:
+        for i in range(d):
+            scaled = values[2 + i] * unit
+            for j in range(i, d):
+                values[entry] = scaled * values[2 + j]
+                entry += 1
+    elif kind == 1:
+        for j in range(d):
+            values[entry + j] = values[2 + j] * unit * values[2 + j]
+    else:
+        values[entry] = 0.0
+        for j in range(d):
+            values[entry] += values[2 + j] * unit * values[2 + j]

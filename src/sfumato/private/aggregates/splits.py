@@ -1,0 +1,206 @@
+"""Marginal histograms of groups, and how good a split between two of their bins is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from sfumato.budget.records import Sensitivity
+from sfumato.domain import MAX_ROWS, FloatArray, IntArray, check_shape
+from sfumato.domain.partitions import Partition
+from sfumato.private.aggregates.base import check_columns
+
+SMALLEST_WIDTH = 1e-290  # a box of no width has all its rows in the border bins
+_UNIT = 1024  # scores are integers: one row in the tail of a split counts t / q of these
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Per group and column: rows per bin of a public box, in equal bins from side to side.
+
+    Privacy
+    -------
+    The group and, in each column, the bin of a row are functions of that row and of public numbers. Adding or
+    removing one row changes one bin in each of d columns by 1: L1 = d, L2^2 = d, spread 1. Rows outside the
+    box count in the border bins. Proof: docs/proofs/dpm.md.
+
+    Parameters
+    ----------
+    partition : Partition
+    low, high : float array of shape (n_groups, d)
+        The box of each group.
+    n_bins : int
+        At least 2.
+    """
+
+    partition: Partition
+    low: FloatArray
+    high: FloatArray
+    n_bins: int
+
+    def __post_init__(self) -> None:
+        check_shape("low", self.low, self.partition.n_cells, self.low.shape[-1])
+        check_shape("high", self.high, *self.low.shape)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity for one row."""
+        d = self.low.shape[1]
+        return Sensitivity(l1=d, l2_squared=d, spread=1, coordinates=d)
+
+    def zero(self) -> IntArray:
+        """Return the state of no rows."""
+        return np.zeros((*self.low.shape, self.n_bins), dtype=np.int64)
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Count the rows of a block in their bins."""
+        check_columns(rows, self.low.shape[1])
+        bins_per_unit = self.n_bins / np.maximum(self.high - self.low, SMALLEST_WIDTH)
+        _count_marginals(rows, self.partition.index(rows), self.low, bins_per_unit, state)
+        return state
+
+    def merge(self, a: IntArray, b: IntArray) -> IntArray:
+        """Add the counts."""
+        return a + b
+
+    def split_at(self, choice: IntArray) -> tuple[IntArray, FloatArray]:
+        """Column and position of one split per group; `SplitRule.scores` says how splits are numbered."""
+        columns, bins = np.divmod(choice, self.n_bins - 1)
+        groups = np.arange(len(choice))
+        low, high = self.low[groups, columns], self.high[groups, columns]
+        return columns, low + (high - low) * ((bins + 1) / self.n_bins)
+
+    def sides(self, raw_counts: IntArray, choice: IntArray) -> IntArray:
+        """Rows left and right of one split per group, shape (n_groups, 2): disjoint, so of sensitivity 1."""
+        columns, bins = np.divmod(choice, self.n_bins - 1)
+        of_column = raw_counts[np.arange(len(choice)), columns]  # (n_groups, n_bins)
+        left = np.where(np.arange(self.n_bins) <= bins[:, None], of_column, 0).sum(axis=1)
+        return np.stack([left, of_column.sum(axis=1) - left], axis=1)
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """DPM's score of a split: through sparse regions, not too far from the median (Definitions 5 to 7).
+
+    Times the released size of the group and in integers, the score is
+    ``a * min(m, n q) + b * max(m - n q, 0) - e * rows in the interval + bonus(width)``,
+    where m is the number of rows on the smaller side, and the width of the interval is the best of several.
+
+    Privacy
+    -------
+    The released size n is the same number for both neighbours. One row moves the rank of a split by 0 or 1,
+    hence m, clamped to [0, n / 2], by -1, 0 or 1 and the first two terms by at most a, since a >= b; it adds
+    at most 1 to the interval. The maximum over widths moves no further than its parts. So every score changes
+    within [-(a + e), a], and the spread is 2 a + e. No offset and no delta are needed.
+    Proof: docs/proofs/dpm.md.
+
+    Parameters
+    ----------
+    n_bins : int
+        Bins per column; a split lies between two of them.
+    tail_slope, inner_slope, emptiness : int
+        a, b and e above.
+    tail : float
+        q, the share of rows in each tail.
+    width_bonus : float
+        Gain of doubling the interval, as a share of the group's size. Ignored with a fixed `interval`.
+    interval : float, optional
+        Width of the interval around a split, in the units of the data; None weighs several.
+    """
+
+    n_bins: int
+    tail_slope: int
+    inner_slope: int
+    emptiness: int
+    tail: float
+    width_bonus: float
+    interval: float | None
+
+    @classmethod
+    def of(
+        cls, n_bins: int, t: float, q: float, alpha: float, interval: float | None, width_bonus: float
+    ) -> SplitRule:
+        """Rule of the paper's parameters, with t >= 2 q."""
+        tail_slope = math.ceil(_UNIT * t / q)
+        inner_slope = max(0, math.floor(_UNIT * (1 - t) / (0.5 - q)))
+        return cls(n_bins, tail_slope, inner_slope, math.ceil(_UNIT * alpha), q, width_bonus, interval)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity of the scores for one row: selection pays for the spread."""
+        slope = max(self.tail_slope, self.inner_slope)
+        most = slope + self.emptiness
+        return Sensitivity(l1=most, l2_squared=most**2, spread=2 * slope + self.emptiness)
+
+    def scores(self, marginals: Marginals, raw_counts: IntArray, noisy_sizes: IntArray) -> IntArray:
+        """Score of every split of every group, shape (n_groups, d * (n_bins - 1)).
+
+        Split ``j * (n_bins - 1) + b`` lies between bins b and b + 1 of column j.
+        """
+        groups, d, n_bins = raw_counts.shape
+        halves = self._half_widths(marginals)
+        check_shape("noisy_sizes", noisy_sizes, groups)
+        sizes = np.clip(noisy_sizes, 1, MAX_ROWS)  # no score overflows
+        bonus = np.floor(_UNIT * self.width_bonus * np.arange(halves.shape[2]) * sizes[:, None])
+        tails = np.floor(self.tail * sizes).astype(np.int64)
+        out = np.empty((groups, d, n_bins - 1), dtype=np.int64)
+        slopes = (self.tail_slope, self.inner_slope, self.emptiness)
+        _score_splits(raw_counts, sizes, tails, halves, bonus.astype(np.int64), slopes, out)
+        return out.reshape(groups, d * (n_bins - 1))
+
+    def _half_widths(self, marginals: Marginals) -> IntArray:
+        """Bins on each side of a split that make its intervals, shape (n_groups, d, n_widths)."""
+        if self.interval is None:
+            powers: IntArray = 2 ** np.arange(max(1, int(math.log2(marginals.n_bins)) - 2), dtype=np.int64)
+            return np.broadcast_to(powers, (*marginals.low.shape, len(powers)))
+        widths = np.maximum(marginals.high - marginals.low, SMALLEST_WIDTH)
+        bins = np.minimum(self.interval / 2 / widths, 1.0) * marginals.n_bins
+        half_widths: IntArray = np.clip(np.rint(bins), 1, marginals.n_bins).astype(np.int64)
+        return half_widths[:, :, None]
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_marginals(
+    rows: FloatArray, groups: IntArray, low: FloatArray, bins_per_unit: FloatArray, state: IntArray
+) -> None:
+    n_bins = state.shape[2]
+    for i in range(rows.shape[0]):
+        group = groups[i]
+        if group < 0:
+            continue
+        for j in range(rows.shape[1]):
+            position = (rows[i, j] - low[group, j]) * bins_per_unit[group, j]
+            position = min(max(position, 0.0), float(n_bins - 1))
+            state[group, j, np.int64(position)] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _score_splits(
+    counts: IntArray,
+    sizes: IntArray,
+    tails: IntArray,
+    halves: IntArray,
+    bonus: IntArray,
+    slopes: tuple[int, int, int],
+    out: IntArray,
+) -> None:
+    n_bins = counts.shape[2]
+    tail_slope, inner_slope, emptiness = slopes
+    below = np.empty(n_bins + 1, dtype=np.int64)
+    for g in range(counts.shape[0]):
+        for j in range(counts.shape[1]):
+            below[0] = 0
+            for b in range(n_bins):
+                below[b + 1] = below[b] + counts[g, j, b]
+            for b in range(1, n_bins):
+                smaller = max(0, min(below[b], sizes[g] - below[b]))
+                in_tail = min(smaller, tails[g])
+                balance = tail_slope * in_tail + inner_slope * (smaller - in_tail)
+                best = np.int64(-(2**62))
+                for w in range(halves.shape[2]):
+                    first, last = max(0, b - halves[g, j, w]), min(n_bins, b + halves[g, j, w])
+                    best = max(best, bonus[g, w] - emptiness * (below[last] - below[first]))
+                out[g, j, b - 1] = balance + best

@@ -1,0 +1,1 @@
+"""Where folds run. An engine has one method, ``fold(aggregate)``, and nothing else leaves it."""

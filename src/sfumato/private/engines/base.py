@@ -1,0 +1,33 @@
+"""What every engine provides, and how all of them hand rows to an aggregate."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from sfumato.domain import Domain, IntArray
+from sfumato.private.aggregates import Aggregate
+
+BLOCK_VALUES = 2**17  # a block stays in the processor's cache
+N_THREADS = min(os.cpu_count() or 1, 8)
+
+
+class Engine(Protocol):
+    """Holds rows and folds aggregates over them."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    def fold(self, aggregate: Aggregate) -> IntArray:
+        """Return the aggregate's state over all rows: raw, before noise."""
+
+
+def add_rows(aggregate: Aggregate, state: IntArray, rows: NDArray[Any], domain: Domain) -> IntArray:
+    """Add rows to a state, block by block, each brought into the domain: no aggregate sees one outside."""
+    stride = max(1, BLOCK_VALUES // domain.n_features)
+    for first in range(0, len(rows), stride):
+        state = aggregate.add(state, domain.clip(rows[first : first + stride]))
+    return state

@@ -1,0 +1,90 @@
+"""Rows that arrive in batches, from files of any size."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.domain import Domain, IntArray
+from sfumato.domain.columns import Columns
+from sfumato.private.aggregates import Aggregate
+from sfumato.private.engines.base import N_THREADS, add_rows
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.people import capped_rows
+from sfumato.private.reading import read_people, read_rows
+
+
+@dataclass(frozen=True)
+class FileEngine:
+    """Rows in files that are read anew for every fold.
+
+    As many threads fold as pyarrow decodes ahead on its own. Memory: one state per thread, and a few batches.
+    With a privacy unit, the rows of each person are brought together and capped at the first fold, see
+    `capped_rows`.
+
+    Parameters
+    ----------
+    batches : callable
+        Starts to read, and returns an iterator of record batches with the columns that are read.
+    columns : Columns
+    domain : Domain
+    """
+
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    columns: Columns
+    domain: Domain
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.domain.n_features
+
+    def fold(self, aggregate: Aggregate) -> IntArray:
+        """Return the aggregate's state over all rows: raw, before noise."""
+        if self.domain.unit.column:
+            return self._capped.fold(aggregate)
+        batches = _Shared(self.batches())
+
+        def work() -> IntArray:
+            state = aggregate.zero()
+            with batches:
+                while (batch := batches.take()) is not None:
+                    state = add_rows(aggregate, state, read_rows(self.columns, batch), self.domain)
+            return state
+
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            states = [pool.submit(work) for _ in range(N_THREADS)]
+        return reduce(aggregate.merge, (state.result() for state in states))
+
+    @cached_property
+    def _capped(self) -> MemoryEngine:
+        pairs = map(partial(read_people, self.columns), self.batches())
+        return MemoryEngine(capped_rows(pairs, self.domain.unit.max_rows, self.n_features), self.domain)
+
+
+class _Shared:
+    """An iterator that several threads take from. One that fails ends it for all."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items = items
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def take(self) -> Any:
+        """Next item, or None at the end."""
+        with self._lock:
+            item = None if self._ended else next(self._items, None)
+            self._ended = item is None
+            return item
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._ended = True

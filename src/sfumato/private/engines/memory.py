@@ -1,0 +1,59 @@
+"""Rows in a NumPy array."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.domain import Domain, IntArray
+from sfumato.private.aggregates import Aggregate
+from sfumato.private.engines.base import N_THREADS, add_rows
+
+FEW_VALUES = 2**12  # to hand these to another thread takes longer than to fold them
+
+
+@dataclass(frozen=True)
+class MemoryEngine:
+    """Rows in a two-dimensional array of any real dtype and memory order, never copied as a whole.
+
+    The array is cut into one stretch per thread; kernels release the interpreter lock. Memory beyond the
+    array: one state and one block of rows per thread. Rows are brought into the domain block by block, so
+    that no aggregate ever sees one outside.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Finite numbers.
+    domain : Domain
+    """
+
+    rows: NDArray[np.generic]
+    domain: Domain
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.rows.shape[1])
+
+    def fold(self, aggregate: Aggregate) -> IntArray:
+        """Return the aggregate's state over all rows: raw, before noise."""
+        if self.rows.size <= FEW_VALUES:
+            return self._fold_stretch(aggregate, 0, len(self.rows))
+        borders = np.linspace(0, len(self.rows), N_THREADS + 1).astype(np.int64)
+        stretches = list(pairwise(borders))
+        others = [self._pool.submit(self._fold_stretch, aggregate, *stretch) for stretch in stretches[1:]]
+        first = self._fold_stretch(aggregate, *stretches[0])
+        return reduce(aggregate.merge, (other.result() for other in others), first)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        # Threads live as long as the engine: to start them anew for every pass costs more than a short pass.
+        return ThreadPoolExecutor(max(1, N_THREADS - 1))
+
+    def _fold_stretch(self, aggregate: Aggregate, start: int, stop: int) -> IntArray:
+        return add_rows(aggregate, aggregate.zero(), self.rows[start:stop], self.domain)

@@ -1,0 +1,241 @@
+"""Rows in a Spark DataFrame."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import re
+import threading
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.columns import Columns
+from sfumato.errors import DataError
+from sfumato.private.aggregates import Aggregate
+from sfumato.private.engines.base import add_rows
+from sfumato.private.people import cap_rows
+from sfumato.private.reading import read_people, read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STATES = "slot int, state binary"
+N_MERGERS = 4  # tasks that merge the states of all partitions, before the driver merges theirs
+QUOTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # they print what is in an error
+# Lines of a worker's traceback that hold no values: our own messages, and that of a missing package.
+HARMLESS = re.compile(r"^(?:sfumato\.errors\.\w+|ModuleNotFoundError): (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkEngine:
+    """Rows in a Spark DataFrame. They stay on the workers: the driver receives a few states per fold.
+
+    Every task folds its partition into one state; a few tasks merge these on the workers, and the driver
+    merges what is left. States are integers and merging is
+    exactly associative, so partitions, retries and lost workers do not change a bit of the result.
+
+    If the domain names a unit, rows are first brought together by person and capped. What is kept stays
+    persisted on the workers (memory, then disk) until the engine is closed or garbage collected, so that
+    later folds do not shuffle again. All rows of one person must fit into the memory of a worker.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Must give the same rows whenever Spark computes it anew: no unseeded sampling, no `rand()`.
+    columns : Columns
+    domain : Domain
+
+    Notes
+    -----
+    Python on the workers needs sfumato. Spark Connect works too, but is not part of the tests; there, people
+    are spread over as many partitions as ``spark.sql.shuffle.partitions`` says, whose 200 are too many for
+    small tables.
+    """
+
+    frame: DataFrame
+    columns: Columns
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        try:
+            import pyspark  # noqa: F401
+        except ImportError:
+            raise ImportError("a Spark DataFrame needs pyspark: pip install 'sfumato[spark]'") from None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.domain.n_features
+
+    def fold(self, aggregate: Aggregate) -> IntArray:
+        """Return the aggregate's state over all rows: raw, before noise."""
+        with quiet():
+            frame, read = self._source
+            states = frame.mapInArrow(partial(_fold_partition, aggregate, self.domain, read), STATES)
+            groups = states.repartition(N_MERGERS, "slot")
+            parts = groups.mapInArrow(partial(_merge_states, aggregate), STATES).collect()
+        return reduce(aggregate.merge, (_decode(part["state"]) for part in parts), aggregate.zero())
+
+    def close(self) -> None:
+        """Give back what is persisted on the workers. A later fold would compute it anew."""
+        if self.domain.unit.column is not None and "_source" in self.__dict__:
+            self._source[0].unpersist()
+
+    @cached_property
+    def _source(self) -> tuple[DataFrame, Callable[[pa.RecordBatch], FloatArray]]:
+        """Where a fold reads: the frame, and how a batch of it becomes rows."""
+        names = self.columns.source_names
+        # Plain names: mapInArrow takes a dot in a name for a field of a struct.
+        plain = self.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
+        if self.domain.unit.column is None:
+            return plain, partial(_read, self.columns)
+        coordinates = ", ".join(f"x{j} double" for j in range(self.n_features))
+        # Bytes have one order and one equality in Spark; strings may have a collation, which could tear a
+        # person's rows apart.
+        spelled = plain.mapInArrow(partial(spell_people, self.columns), f"unit binary, {coordinates}")
+        together = spelled.repartition(*_as_many(self.frame), "unit").sortWithinPartitions("unit")
+        # Spark shares what is persisted between equal plans, and drops it for all: a token makes them differ.
+        cap = partial(_cap_people, self.domain.unit.max_rows, uuid.uuid4().hex)
+        kept = together.mapInArrow(cap, coordinates).persist()
+        weakref.finalize(self, _unpersist_later, kept).atexit = False
+        return kept, _stack
+
+
+def _as_many(frame: DataFrame) -> list[Any]:
+    """Number of partitions of a frame, if it can be told: Spark's own setting suits few frames."""
+    with contextlib.suppress(Exception):  # Spark Connect has no `rdd`
+        return [frame.rdd.getNumPartitions()]
+    return []
+
+
+def quoted(name: str) -> str:
+    """A name that Spark takes as it is."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _unpersist_later(frame: DataFrame) -> None:
+    # The garbage collector may interrupt a thread in the middle of a call to the JVM, on a connection that
+    # belongs to this thread: another thread has its own.
+    def unpersist() -> None:
+        with contextlib.suppress(Exception):  # the session may have ended, and with it what was persisted
+            frame.unpersist()
+
+    threading.Thread(target=unpersist, daemon=True).start()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Turn an error of Spark, which may quote values, into one line that does not."""
+    from pyspark.errors import PySparkException
+
+    loggers = [logging.getLogger(name) for name in QUOTING_LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        with warnings.catch_warnings():  # no data frame of pandas is made here
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield
+    except PySparkException as error:
+        harmless = HARMLESS.findall(str(error))
+        reason = error.getCondition() or type(error).__name__
+        unknown = f"the Spark DataFrame could not be read ({reason}); Spark's log says more"
+        message = harmless[-1] if harmless else unknown
+        raise DataError(message) from None
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
+
+
+def _fold_partition(
+    aggregate: Aggregate,
+    domain: Domain,
+    read: Callable[[pa.RecordBatch], FloatArray],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """On a worker: fold one partition into one state."""
+    from pyspark import TaskContext
+
+    state = aggregate.zero()
+    for batch in batches:
+        state = add_rows(aggregate, state, read(batch), domain)
+    context = TaskContext.get()
+    assert context is not None
+    yield _encode(context.partitionId(), state)
+
+
+def _merge_states(aggregate: Aggregate, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On a worker: merge the states of several slots into one; none of no slot."""
+    states = (_decode(value.as_py()) for batch in batches for value in batch.column("state"))
+    for first in states:
+        yield _encode(0, reduce(aggregate.merge, states, first))
+
+
+def _encode(slot: int, state: IntArray) -> pa.RecordBatch:
+    file = io.BytesIO()
+    np.save(file, state, allow_pickle=False)
+    arrays = [pa.array([slot], pa.int32()), pa.array([file.getvalue()], pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, names=["slot", "state"])
+
+
+def _decode(encoded: bytes) -> IntArray:
+    state: IntArray = np.load(io.BytesIO(encoded), allow_pickle=False)
+    return state
+
+
+def _read(columns: Columns, batch: pa.RecordBatch) -> FloatArray:
+    return read_rows(columns, batch.rename_columns(columns.source_names))
+
+
+def spell_people(columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On a worker: the person of each row as bytes, and the coordinates."""
+    for batch in batches:
+        people, rows = read_people(columns, batch.rename_columns(columns.source_names))
+        yield _columnar(rows, unit=people.cast(pa.string()).cast(pa.binary()))
+
+
+def _cap_people(max_rows: int, _token: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On a worker: the kept rows of every person. Expects rows of one person next to each other."""
+    for people in _whole_people(batches):
+        ids = people.column("unit").cast(pa.string())
+        yield _columnar(cap_rows(ids, _stack(people.drop_columns("unit")), max_rows))
+
+
+def _whole_people(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Cut batches anew, so that no person is in two of them."""
+    waiting: list[pa.RecordBatch] = []  # ends with a person of whom more rows may come
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        people = batch.column("unit")
+        start = pc.index(people, people[-1]).as_py()  # the first row of the last person
+        new_person = bool(waiting) and waiting[-1].column("unit")[-1] != people[-1]
+        if start or new_person:
+            yield pa.concat_batches([*waiting, batch.slice(0, start)])
+            waiting = []
+        waiting.append(batch.slice(start))
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _columnar(rows: FloatArray, **before: pa.Array) -> pa.RecordBatch:
+    coordinates = {f"x{j}": pa.array(column) for j, column in enumerate(rows.T)}
+    return pa.RecordBatch.from_pydict({**before, **coordinates})
+
+
+def _stack(batch: pa.RecordBatch) -> FloatArray:
+    rows = np.empty((batch.num_rows, batch.num_columns))
+    for j, column in enumerate(batch.columns):
+        rows[:, j] = column.to_numpy()
+    return rows

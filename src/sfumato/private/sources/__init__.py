@@ -1,0 +1,62 @@
+"""What may be given as a table, one file per kind. A source knows names, types and batches of its table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from sfumato.domain import Domain
+from sfumato.domain.columns import Columns, Missing
+from sfumato.errors import ParameterError
+from sfumato.private.engines.base import Engine
+from sfumato.private.sources.files import FileSource
+from sfumato.private.sources.frames import FrameSource
+from sfumato.private.sources.spark import SparkSource, is_spark
+
+__all__ = ["FileSource", "FrameSource", "Source", "SparkSource", "is_outside", "open_source"]
+
+
+class Source(Protocol):
+    """A table with named columns."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns. Of files, reads the schema of the first."""
+
+    def check_types(self, columns: Columns) -> None:
+        """Refuse columns of other types than they are declared with, as far as a schema tells."""
+
+    def engine(self, columns: Columns, domain: Domain) -> Engine:
+        """Engine over the rows."""
+
+    def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
+        """Engine over one row per person: how many rows the person has."""
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Batches with at least the columns that are read."""
+
+
+def is_outside(X: object) -> bool:
+    """Whether a table stays where it is: in files or on Spark."""
+    return isinstance(X, str | os.PathLike | ds.Dataset) or is_spark(X)
+
+
+def open_source(X: Any) -> Source:
+    """Source of a table with named columns."""
+    if is_spark(X):
+        return SparkSource(X)
+    if isinstance(X, ds.Dataset):
+        return FileSource(X)
+    if isinstance(X, str | os.PathLike):
+        return FileSource.at(X)
+    if isinstance(X, np.ndarray) or not (isinstance(X, pa.RecordBatch) or hasattr(X, "columns")):
+        raise ParameterError(
+            f"`X` must have named columns where `unit` or `bounds` name them, got {type(X).__name__}. Use a "
+            "data frame, an Arrow table, a path to files, or a data frame of Spark"
+        )
+    return FrameSource.of(X)

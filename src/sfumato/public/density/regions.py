@@ -1,0 +1,180 @@
+"""Labelled cells, how many rows they hold, and which new rows fall into them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from sfumato.domain import FloatArray, Grid, IntArray, check_shape
+from sfumato.errors import ParameterError
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.spans import Span
+from sfumato.public.density.tails import allowances
+
+CONFIDENCE = 0.95  # of the intervals of all methods
+_FEW_CELLS = 32  # up to here the law of a sum is computed, beyond it is normal to all digits that are shown
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Spans in a form that is stored: cells, the span of each, and a count with its interval per span.
+
+    Parameters
+    ----------
+    grid : Grid
+        Grid of `cells`.
+    cells : int array
+        Flat indices in increasing order.
+    labels : int array
+        Span of each cell; spans are numbered from the largest count down.
+    counts : float array of shape (n_spans, 3)
+        Estimated rows, and the ends of the interval.
+    confidence : float
+    """
+
+    grid: Grid
+    cells: IntArray
+    labels: IntArray
+    counts: FloatArray
+    confidence: float
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        self.grid.check_cells(self.cells)
+        check_shape("counts", self.counts, self.n_spans, 3)
+        check_shape("labels", self.labels, len(self.cells))
+        if not np.array_equal(np.unique(self.labels), np.arange(self.n_spans)):
+            raise ParameterError(f"`labels` must name each of the {self.n_spans} spans, got others")
+        if (self.counts < 0).any() or not 0 < self.confidence < 1:
+            raise ParameterError("`counts` must be at least 0, and `confidence` between 0 and 1, got others")
+
+    @property
+    def n_spans(self) -> int:
+        """Number of spans."""
+        return len(self.counts)
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Span in which each row lies, -1 for none; rows outside the grid count in the nearest cell."""
+        if not len(self.cells):
+            return np.full(len(rows), -1, dtype=np.int64)
+        index = self.grid.index(rows)
+        place = np.searchsorted(self.cells, index).clip(max=len(self.cells) - 1)
+        return np.where(self.cells[place] == index, self.labels[place], -1)
+
+    def spans(self) -> tuple[Span, ...]:
+        """Spans as objects, the largest first."""
+        order = np.argsort(self.labels, kind="stable")
+        borders = np.searchsorted(self.labels[order], np.arange(1, self.n_spans))
+        groups = np.split(self.cells[order], borders) if self.n_spans else []
+        return tuple(
+            Span(label, float(count), float(low), float(high), self.confidence, self.grid, cells)
+            for label, ((count, low, high), cells) in enumerate(zip(self.counts, groups, strict=True))
+        )
+
+
+def check_same_columns(grid: Grid, other: Grid) -> None:
+    """Refuse grids over different numbers of columns."""
+    if len(grid.shape) != len(other.shape):
+        raise ParameterError(
+            f"the grids must have the same columns, got {len(grid.shape)} and {len(other.shape)}"
+        )
+
+
+def measured_regions(
+    histogram: NoisyHistogram,
+    parts: int,
+    cells: IntArray,
+    labels: IntArray,
+    bias: FloatArray,
+    confidence: float,
+) -> Regions:
+    """Regions with estimated counts.
+
+    A span counts the cells that lie in it whole; of cells that it cuts it holds an unknown part, which the
+    interval allows for and the estimate takes by volume.
+
+    Parameters
+    ----------
+    histogram : NoisyHistogram
+    parts : int
+        The regions' grid has so many cells along each side of a cell of the histogram.
+    cells, labels : int array
+        Of the regions' grid, in increasing order; labels from 0 without gaps.
+    bias : float array of shape (n_spans,)
+        How much larger a span's noisy count is expected to be because its cells were chosen for being large.
+    confidence : float
+    """
+    fine = histogram.grid.refined(parts)
+    homes = _coarse(cells, histogram.grid.shape, parts)
+    distinct, place = np.unique(homes, return_inverse=True)
+    pairs, pieces = np.unique(place * len(bias) + labels, return_counts=True)
+    place, span = np.divmod(pairs, max(len(bias), 1))
+    counts = histogram.at(distinct[place]).astype(np.float64)
+    share = pieces / parts ** len(fine.shape)
+    n_spans, whole = len(bias), share == 1
+    estimate = np.bincount(span, share * counts, n_spans) - bias
+    inner = np.bincount(span[whole], counts[whole], n_spans) - bias
+    outer = np.bincount(span, counts, n_spans)
+    low = inner - _spread(histogram, np.bincount(span[whole], minlength=n_spans), confidence)[0]
+    high = outer + _spread(histogram, np.bincount(span, minlength=n_spans), confidence)[1]
+    table = np.stack([estimate, low, high], axis=1).clip(min=0)
+    table[:, 0] = table[:, 0].clip(table[:, 1], table[:, 2])
+    order = np.argsort(-table[:, 0], kind="stable")
+    rank = np.empty(n_spans, dtype=np.int64)
+    rank[order] = np.arange(n_spans)
+    return Regions(fine, cells, rank[labels], table[order], confidence)
+
+
+def selection_bias(
+    scores: FloatArray, labels: IntArray, levels: FloatArray, spread: float, gain: float
+) -> FloatArray:
+    """Expected excess of a sum of noisy counts over cells that were chosen for a score above a level.
+
+    By Stein's identity each cell contributes (variance of a count) x (weight of its own count in its score)
+    x (density of the score at the level), and how many scores lie within `spread` above the level tells the
+    sum of these densities. Exact for Gaussian noise, close for sums of other noise.
+
+    Parameters
+    ----------
+    scores, labels : arrays
+        Of the chosen cells.
+    levels : float array of shape (n_spans,)
+    spread : float
+        About one standard deviation of the noise of a score.
+    gain : float
+        Variance of a count times its weight in the score of its own cell, and in the sum.
+    """
+    if not spread:
+        return np.zeros(len(levels))
+    near = scores < levels[labels] + spread
+    return gain / spread * np.bincount(labels[near], minlength=len(levels)).astype(np.float64)
+
+
+def _coarse(cells: IntArray, shape: tuple[int, ...], parts: int) -> IntArray:
+    if parts == 1:
+        return cells
+    fine = np.unravel_index(cells, tuple(m * parts for m in shape))
+    return np.ravel_multi_index(tuple(axis // parts for axis in fine), shape).astype(np.int64)
+
+
+def _spread(histogram: NoisyHistogram, n_cells: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """How far sums over so many cells may be too high, and too low."""
+    tail = (1 - confidence) / 2
+    if histogram.is_dense:
+        normal = norm.isf(tail) * np.sqrt(histogram.variance * n_cells)
+        above, below = normal.copy(), normal
+        chosen = n_cells <= _FEW_CELLS
+    else:
+        above, below = np.zeros((2, len(n_cells)))
+        chosen = np.ones(len(n_cells), dtype=bool)
+    for n in np.unique(n_cells[chosen & (n_cells > 0)]):
+        above[n_cells == n], below[n_cells == n] = allowances(histogram, int(n), (tail, tail))
+    return above, below
+
+
+def noise_of_sum(histogram: NoisyHistogram, n_cells: int) -> float:
+    """Standard deviation of the noise of a sum of so many counts."""
+    return math.sqrt(n_cells * histogram.variance)

@@ -1,0 +1,233 @@
+"""A released noisy grid, and all that can be computed from it at no further cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.ndimage import uniform_filter
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import check_random_state
+
+from sfumato.domain import FloatArray, Grid, IntArray, check_shape
+from sfumato.errors import ParameterError
+from sfumato.public.grid.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means
+from sfumato.public.kmeans import weighted_kmeans
+from sfumato.public.means import project_to_simplex, shrunk_means
+
+COARSE_CELLS = 2_000
+CLEAR_CELL = 4.0  # standard deviations of the noise in a mean of neighbours, which it seldom reaches
+NEARLY_ALL = 0.98  # of the rows, that clear cells must hold for the others to be taken for empty
+N_MOVES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class GridSynopsis:
+    """Noisy counts of rows on a public grid.
+
+    Released once, it answers any number of later questions: centres for another number of clusters, counts in
+    boxes, synthetic points. All of that is post-processing of noisy values and spends nothing.
+
+    Parameters
+    ----------
+    grid : Grid
+    noisy_counts : int64 array
+        One per cell in C order; may be negative.
+    noise_std : float
+        Standard deviation of the noise in each count.
+    laplace : bool
+        Whether that noise is discrete Laplace; otherwise discrete Gaussian.
+    noisy_rows : float
+        Number of rows: released with noise, or public.
+    rows_std : float
+        Standard deviation of the noise in `noisy_rows`.
+    """
+
+    grid: Grid
+    noisy_counts: IntArray
+    noise_std: float
+    laplace: bool
+    noisy_rows: float
+    rows_std: float
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        check_shape("noisy_counts", self.noisy_counts, self.grid.n_cells)
+        if min(self.noise_std, self.rows_std) < 0:
+            raise ParameterError(
+                f"the noise must not be negative, got deviations {self.noise_std!r} and {self.rows_std!r}"
+            )
+
+    def rows_estimate(self) -> float:
+        """Number of rows, at least 1: the bought count and the sum of the grid, by their precision."""
+        grid_variance = self.noise_std**2 * self.grid.n_cells
+        trust = grid_variance / (grid_variance + self.rows_std**2) if self.rows_std else 1.0
+        return max(trust * self.noisy_rows + (1 - trust) * float(self.noisy_counts.sum()), 1.0)
+
+    def estimated_counts(self) -> FloatArray:
+        """Estimate of each cell's true count, without a model: non-negative, with the right sum."""
+        return project_to_simplex(self.noisy_counts.astype(np.float64), self.rows_estimate())
+
+    def cluster(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+        """Centres and sizes of k-means clusters. Costs nothing: any `n_clusters`, any number of times.
+
+        Small grids are read with a Bayesian model of `n_clusters` compact clusters in known noise (see
+        `public.grid.posterior`); on large ones, where cells stand out of the noise by themselves, counts are
+        projected onto what is possible.
+
+        Parameters
+        ----------
+        n_clusters : int
+
+        Returns
+        -------
+        centers : ndarray of shape (n_clusters, d)
+        sizes : ndarray of shape (n_clusters,)
+        """
+        counts = self.estimated_counts()
+        if n_clusters > self.grid.n_cells:
+            return self._cluster_within_cells(counts, n_clusters)
+        means = self._denoised(counts, n_clusters)
+        if means is None:
+            start, _ = weighted_kmeans(*_coarsened(self.grid, counts, n_clusters), n_clusters, n_init=10)
+            centers, _ = weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+            centers = self._unbiased(centers)
+            return centers, self._noisy_sizes(centers)
+        starts = [centers for centers in means.centers if len(centers) == n_clusters]
+        return weighted_kmeans(means.positions, means.counts, n_clusters, n_init=10, starts=starts)
+
+    def noise_in(self, centers: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Standard deviations of the noise in centres and sizes of clusters, if no model reduced it.
+
+        The counts nearest to a centre have independent noise, and a centre is their weighted mean, so this
+        is the noise to first order of plain weighted k-means. Denoised centres have less.
+
+        Parameters
+        ----------
+        centers : float array of shape (n_clusters, d)
+        sizes : float array of shape (n_clusters,)
+
+        Returns
+        -------
+        center_stds : ndarray of shape (n_clusters, d)
+        size_stds : ndarray of shape (n_clusters,)
+        """
+        points = self.grid.centers()
+        nearest = pairwise_distances_argmin(points, centers)
+        squares = np.zeros_like(centers)
+        np.add.at(squares, nearest, (points - centers[nearest]) ** 2)
+        size_stds = self.noise_std * np.sqrt(np.bincount(nearest, minlength=len(centers)))
+        rows = np.maximum(sizes, np.maximum(size_stds, 1.0))
+        return self.noise_std * np.sqrt(squares) / rows[:, None], size_stds
+
+    def _unbiased(self, centers: FloatArray) -> FloatArray:
+        """Centres moved to the means of the noisy counts themselves, as far as these are more than noise.
+
+        Projected counts are never negative, so what is left of noise in many empty cells pulls centres to
+        the middle of the domain. The noisy counts do not; their means are shrunk towards the centres as they
+        are, by what the noise makes likely (James and Stein 1961).
+        """
+        points, counts = self._cells_with_rows()
+        k, low, high = len(centers), np.array(self.grid.low), np.array(self.grid.high)
+        for _ in range(N_MOVES):
+            nearest = pairwise_distances_argmin(points, centers)
+            apart = points - centers[nearest]
+            cells = np.maximum(np.bincount(nearest, minlength=k), 1)
+            sizes = np.maximum(np.bincount(nearest, counts, k), 2 * self.noise_std * np.sqrt(cells) + 1)
+            columns = [np.bincount(nearest, counts * column, k) for column in apart.T]
+            sums = np.stack(columns, axis=1, dtype=np.float64)
+            squares = np.bincount(nearest, (apart**2).mean(axis=1), k)
+            moves = shrunk_means(sums, sizes, self.noise_std * np.sqrt(squares))
+            centers = (centers + moves).clip(low, high)
+        return centers
+
+    def _cells_with_rows(self) -> tuple[FloatArray, FloatArray]:
+        """Centres and noisy counts of the cells that stand out of the noise with their neighbours.
+
+        Of all cells, if those hold less than nearly all rows: others may be anywhere.
+        """
+        points, counts = self.grid.centers(), self.noisy_counts.astype(np.float64)
+        around = uniform_filter(counts.reshape(self.grid.shape), 3, mode="constant").ravel()
+        clear = around > CLEAR_CELL * self.noise_std * 3.0 ** (-len(self.grid.shape) / 2)
+        if float(counts[clear].sum()) > NEARLY_ALL * self.rows_estimate():
+            return points[clear], counts[clear]
+        return points, counts
+
+    def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
+        """Sum of the noisy counts nearest to each centre: right on average, unlike projected counts."""
+        nearest = pairwise_distances_argmin(self.grid.centers(), centers)
+        return np.maximum(np.bincount(nearest, self.noisy_counts, len(centers)), 0.0)
+
+    def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
+        """Posterior means with as many clusters as fit, from `n_clusters` upwards; None if out of reach."""
+        best, finer = None, self._posterior(counts, n_clusters)
+        while finer is not None and (best is None or finer.fits_better(best, self.rows_estimate())):
+            best = finer
+            finer = self._posterior(counts, 2 * len(best.centers[0]))
+        return best
+
+    def _posterior(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
+        sweeps = affordable_sweeps(self.grid, n_clusters)
+        if sweeps == 0 or self.noise_std == 0 or n_clusters > self.grid.n_cells:
+            return None
+        points = self.grid.centers()
+        starts = [weighted_kmeans(points, counts, n_clusters, n_init=1, seed=i) for i in range(N_CHAINS)]
+        noise, rows = Noise(self.laplace, self.noise_std), (self.rows_estimate(), self.rows_std)
+        return cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
+
+    def _cluster_within_cells(self, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+        """More clusters than cells: spread each cell's count evenly over parts of it."""
+        d = len(self.grid.shape)
+        factor = math.ceil(math.pow(n_clusters / self.grid.n_cells, 1 / d)) + 1
+        parts = counts.reshape(self.grid.shape)
+        for axis in range(d):
+            parts = np.repeat(parts / factor, factor, axis=axis)
+        return weighted_kmeans(self.grid.refined(factor).centers(), parts.ravel(), n_clusters, n_init=10)
+
+    def range_count(self, low: ArrayLike, high: ArrayLike) -> tuple[float, float]:
+        """Estimated rows in a box, and the standard deviation that the noise gives it.
+
+        Cells that the box cuts count in proportion to the part inside.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (d,)
+        """
+        inside = np.ones(())
+        for edges, a, b in zip(self.grid.edges(), np.atleast_1d(low), np.atleast_1d(high), strict=True):
+            overlap = np.minimum(edges[1:], b) - np.maximum(edges[:-1], a)
+            inside = np.multiply.outer(inside, np.clip(overlap / np.diff(edges), 0.0, 1.0))
+        fractions = inside.ravel()
+        return float(fractions @ self.noisy_counts), self.noise_std * float(np.linalg.norm(fractions))
+
+    def sample(self, n: int, random_state: int | None = None) -> FloatArray:
+        """Synthetic rows: cells drawn by their estimated counts, positions uniform within a cell.
+
+        Parameters
+        ----------
+        n : int
+        random_state : int, optional
+        """
+        rng = check_random_state(random_state)
+        weights = self.estimated_counts()
+        total = weights.sum()
+        shares = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
+        cells = rng.choice(len(shares), size=n, p=shares)
+        offsets = rng.uniform(-0.5, 0.5, size=(n, len(self.grid.shape)))
+        points: FloatArray = self.grid.centers()[cells] + offsets * self.grid.widths
+        return points
+
+
+def _coarsened(grid: Grid, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+    """Points and counts of a grid with fewer cells, on which many starts of k-means cost little."""
+    d = len(grid.shape)
+    side = max(2, math.ceil(math.pow(max(COARSE_CELLS, 20 * n_clusters), 1 / d)))
+    coarse, middles = counts.reshape(grid.shape), []
+    for axis, edges in enumerate(grid.edges()):
+        firsts = np.arange(0, grid.shape[axis], max(1, grid.shape[axis] // side))
+        coarse = np.add.reduceat(coarse, firsts, axis=axis)
+        middles.append((edges[firsts] + edges[np.append(firsts[1:], grid.shape[axis])]) / 2)
+    points = np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
+    return points, coarse.ravel()

@@ -1,0 +1,71 @@
+"""Clusters around centres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
+from sfumato.public.grid.synopsis import GridSynopsis
+from sfumato.public.models.base import check_places, check_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class CentreModel:
+    """Clusters around centres; a row belongs to the nearest.
+
+    Parameters
+    ----------
+    cluster_centers : float array of shape (k, d)
+    cluster_sizes : float array of shape (k,)
+        Estimated number of rows in each cluster.
+    synopsis : GridSynopsis, optional
+        The noisy grid from which the centres were computed.
+    center_stds : float array of shape (k, d), optional
+        How far centres may be off, as standard deviations: noise, and what the method allows for besides.
+    size_stds : float array of shape (k,), optional
+        The same for sizes.
+    """
+
+    cluster_centers: FloatArray
+    cluster_sizes: FloatArray
+    synopsis: GridSynopsis | None = None
+    center_stds: FloatArray | None = None
+    size_stds: FloatArray | None = None
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        k, d = check_places("cluster_centers", self.cluster_centers)
+        check_sizes("cluster_sizes", self.cluster_sizes, k)
+        check_sizes("center_stds", self.center_stds, k, d)
+        check_sizes("size_stds", self.size_stds, k)
+        if self.synopsis is not None and len(self.synopsis.grid.shape) != d:
+            raise ParameterError(f"the grid must have {d} columns, got {self.synopsis.grid.shape}")
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.cluster_centers.shape[1])
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        found: dict[str, Any] = {
+            "cluster_centers": self.cluster_centers,
+            "cluster_sizes": self.cluster_sizes,
+            "cluster_center_stds": self.center_stds,
+            "cluster_size_stds": self.size_stds,
+            "n_clusters": len(self.cluster_centers),
+        }
+        if self.synopsis is not None:
+            found |= {"synopsis": self.synopsis, "grid": self.synopsis.grid}
+        return found
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Index of the nearest centre of each row."""
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers), dtype=np.int64)

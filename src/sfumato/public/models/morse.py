@@ -1,0 +1,74 @@
+"""Components of a mixture joined through its saddles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.errors import ParameterError
+from sfumato.public.mixtures.morse_tree import MorseTree, merge_tree
+from sfumato.public.models.mixture import MixtureModel
+
+
+@dataclass(frozen=True, eq=False)
+class MorseModel:
+    """Components of a mixture joined through its saddles.
+
+    Parameters
+    ----------
+    base : MixtureModel
+    n_clusters : int
+    by_basin : bool
+        Whether a row belongs to the cluster of the peak to which its ascent leads, rather than to that of its
+        most probable component.
+    """
+
+    base: MixtureModel
+    n_clusters: int
+    by_basin: bool = False
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together: a file may hold such."""
+        if not 1 <= self.n_clusters <= len(self.base.means):
+            raise ParameterError(
+                f"`n_clusters` must be from 1 to {len(self.base.means)}, got {self.n_clusters}"
+            )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.base.n_features
+
+    @cached_property
+    def tree(self) -> MorseTree:
+        """Peaks, saddles and the order in which they join."""
+        return merge_tree(self.base.mixture).doubting(self.base.sizes, self.base.size_stds)
+
+    def cut(self, n_clusters: int | None = None) -> MorseModel:
+        """The same mixture in another number of clusters: post-processing, spends nothing."""
+        model = replace(self, n_clusters=self.tree.n_clusters if n_clusters is None else n_clusters)
+        vars(model)["tree"] = self.tree  # what the cached property would compute again
+        return model
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+        clusters = self.tree.cut(self.n_clusters)
+        n_clusters = int(clusters.max()) + 1
+        return {
+            "mixture": self.base.mixture,
+            "merge_tree": self.tree.linkage,
+            "saddles": self.tree.saddles,
+            "component_labels": clusters,
+            "cluster_sizes": np.bincount(clusters, self.base.sizes, n_clusters),
+            "n_clusters": n_clusters,
+        }
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Cluster of each row."""
+        if self.by_basin and len(rows):
+            return self.tree.predict(rows, self.n_clusters)
+        return self.tree.cut(self.n_clusters)[self.base.predict(rows)]

@@ -1,0 +1,1 @@
+"""Choosing among public places: coverings and medoids."""

@@ -1,0 +1,57 @@
+"""Histograms of distances on tables that one can check by eye, and against NumPy."""
+
+import numpy as np
+import pytest
+
+from sfumato.private.aggregates import Distances
+from sfumato.errors import ParameterError
+from sfumato.domain.partitions import Subset, Tree, Voronoi
+
+
+def fold(aggregate, rows):
+    return aggregate.add(aggregate.zero(), np.ascontiguousarray(rows, dtype=np.float64))
+
+
+def test_bins_are_closed_below_and_open_above():
+    distances = Distances(Tree.root(), np.zeros((1, 2)), np.array([1.0, 5.0]))
+    rows = [
+        [0.0, 0.0],
+        [0.5, 0.5],
+        [1.0, 0.0],
+        [3.0, 4.0],
+        [3.0, np.nextafter(4.0, 0)],
+        [0.0, -2.0],
+        [1e300, 0.0],
+    ]
+    assert fold(distances, rows).tolist() == [2, 3, 2]
+
+
+def test_each_row_is_measured_from_the_origin_of_its_own_group():
+    centers = np.array([[0.0], [10.0]])
+    distances = Distances(Voronoi(centers), np.array([[0.0], [12.0]]), np.array([1.0, 2.5]))
+    assert fold(distances, [[0.5], [10.0], [11.5], [3.0]]).tolist() == [2, 1, 1]
+
+
+def test_against_numpy():
+    rng = np.random.default_rng(0)
+    centers, rows, edges = rng.normal(size=(6, 4)), rng.normal(size=(2000, 4)), np.geomspace(0.01, 10, 30)
+    state = fold(Distances(Voronoi(centers), centers, edges), rows)
+    lengths = np.linalg.norm(rows - centers[Voronoi(centers).index(rows)], axis=1)
+    assert state.dtype == np.int64
+    assert (state == np.histogram(lengths, [0, *edges, np.inf])[0]).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 3), (3,), (0, 3), (3, 3, 1)])
+def test_origins_of_another_shape_are_refused(shape):
+    with pytest.raises(ParameterError, match=r"^`origins` must have shape \(3, \d\), got \("):
+        Distances(Voronoi(np.zeros((3, 3))), np.zeros(shape), np.array([1.0]))
+
+
+def test_no_groups():
+    nobody = Subset(Tree.root(), np.empty(0, dtype=np.int64))
+    distances = Distances(nobody, np.empty((0, 2)), np.array([1.0, 2.0]))
+    assert fold(distances, np.zeros((5, 2))).tolist() == [0, 0, 0]
+
+
+def test_no_edges():
+    assert fold(Distances(Tree.root(), np.zeros((1, 2)), np.empty(0)), np.ones((5, 2))).tolist() == [5]

@@ -1,0 +1,110 @@
+"""The engine over an array: any dtype, memory order and number of threads gives the same bits."""
+
+import numpy as np
+import pytest
+
+from sfumato.private.aggregates import Cells, GroupedSums, Marginals, RowCount
+from sfumato.domain import Ball, Domain, Grid
+from sfumato.private.engines import MemoryEngine, base, memory
+from sfumato.domain.partitions import Voronoi
+
+DOMAIN = Domain.from_bounds((-1, 1), 2)
+GRID = Grid.over(DOMAIN, 8)
+STRIDE = base.BLOCK_VALUES // 2
+CENTERS = np.array([[-0.3, 0.1], [0.4, -0.7], [0.9, 0.9]])
+WIDE = GroupedSums(Voronoi(CENTERS), CENTERS, np.full(3, 1e6))  # no displacement is clipped
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).uniform(-1.2, 1.2, size=(STRIDE + 5001, 2))
+
+
+def expected(rows, aggregate=None, domain=DOMAIN):
+    """One block, brought into the domain beforehand."""
+    aggregate = aggregate or Cells(GRID)
+    return aggregate.add(aggregate.zero(), domain.clip(rows))
+
+
+def test_counts(rows):
+    engine = MemoryEngine(rows, DOMAIN)
+    assert engine.n_features == 2
+    assert engine.fold(RowCount()).tolist() == [len(rows)]
+    assert (engine.fold(Cells(GRID)) == expected(rows)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, STRIDE - 1, STRIDE, STRIDE + 1])
+def test_no_row_is_lost_or_read_twice(rows, monkeypatch, n):
+    monkeypatch.setattr(memory, "N_THREADS", 1)  # so that a block is as long as it can be
+    assert MemoryEngine(rows[:n], DOMAIN).fold(RowCount()).tolist() == [n]
+    assert (MemoryEngine(rows[:n], DOMAIN).fold(Cells(GRID)) == expected(rows[:n])).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 16])
+@pytest.mark.parametrize("values", [1, 7, 1000])
+def test_threads_and_blocks_do_not_matter(rows, monkeypatch, n_threads, values):
+    monkeypatch.setattr(memory, "N_THREADS", n_threads)
+    monkeypatch.setattr(base, "BLOCK_VALUES", values)
+    marginals = Marginals(Voronoi(CENTERS), np.full((3, 2), -1.0), np.ones((3, 2)), 16)
+    for aggregate in (Cells(GRID), WIDE, marginals):
+        state = MemoryEngine(rows[:2000], DOMAIN).fold(aggregate)
+        assert state.dtype == np.int64
+        assert (state == expected(rows[:2000], aggregate)).all()
+
+
+class Blocks(RowCount):
+    """Remembers the blocks that it is given."""
+
+    def __init__(self):
+        self.__dict__["seen"] = []
+
+    def add(self, state, rows):
+        self.seen.append(rows)
+        return super().add(state, rows)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 100, 2 * 1000])
+def test_blocks_are_cut_by_values_and_contiguous(monkeypatch, n_features):
+    monkeypatch.setattr(base, "BLOCK_VALUES", 1000)
+    domain, blocks = Domain.from_bounds((-1, 1), n_features), Blocks()
+    MemoryEngine(np.zeros((700, n_features), dtype=np.float32, order="F"), domain).fold(blocks)
+    assert sum(len(block) for block in blocks.seen) == 700
+    assert all(block.size <= 1000 or len(block) == 1 for block in blocks.seen)
+    assert all(block.flags.c_contiguous and block.dtype == np.float64 for block in blocks.seen)
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1), ([-0.5, 0.2], [0.1, 0.3]), Ball(0.5), Ball(0.2, [0.5, -0.5])])
+def test_no_aggregate_sees_a_row_outside_the_domain(rows, bounds):
+    domain, blocks = Domain.from_bounds(bounds, 2), Blocks()
+    far = np.concatenate([rows[:3000], [[1e300, -1e300], [5e-324, 0.0]]])
+    engine = MemoryEngine(far, domain)
+    engine.fold(blocks)
+    seen = np.concatenate(blocks.seen)
+    assert (seen >= domain.low).all()
+    assert (seen <= domain.high).all()
+    if domain.radius:
+        assert (np.linalg.norm(seen - domain.midpoint, axis=1) <= domain.radius * (1 + 1e-12)).all()
+    assert (engine.fold(WIDE) == expected(far, WIDE, domain)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int8", "uint8", "bool", ">f8"])
+def test_dtypes(rows, dtype):
+    with np.errstate(invalid="ignore"):
+        table = rows.astype(dtype)
+    for aggregate in (Cells(GRID), WIDE):
+        assert (MemoryEngine(table, DOMAIN).fold(aggregate) == expected(table, aggregate)).all()
+
+
+def test_memory_orders(rows, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    mapped = np.load(path, mmap_mode="r")
+    for table in (np.asfortranarray(rows), rows[::-1][::-1], np.repeat(rows, 2, axis=1)[:, ::2], mapped):
+        assert (MemoryEngine(table, DOMAIN).fold(WIDE) == expected(rows, WIDE)).all()
+
+
+def test_rows_are_not_changed(rows):
+    before = rows.copy()
+    rows.flags.writeable = False
+    MemoryEngine(rows, DOMAIN).fold(Cells(GRID))
+    assert (rows == before).all()

@@ -1,0 +1,406 @@
+import base64
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from sfumato import Release, models, report
+from sfumato.budget.records import Sensitivity
+from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.public.density.spans import Span
+from sfumato.domain import Domain, Grid, Unit
+from sfumato.public.models import CentreModel
+from sfumato.report.findings import cell_sums, coordinate
+from sfumato.report.guarantee import Guarantee
+from sfumato.public.grid.synopsis import GridSynopsis
+
+HOSTILE = ("--><script>alert(1)</script>\"'&", "</svg></style><img src=x onerror=alert(1)>")
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects tags, texts and attributes, and insists that tags are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.texts = [], Counter(), [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, *pair) for pair in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"style", "script"} & set(self.open):
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+    def values(self, name):
+        return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+def statement(budget=None, unit=None, *, seeded=False):
+    budget = budget or Budget(1)
+    mechanism = "discrete Laplace" if budget.kind == "pure" else "discrete Gaussian"
+    steps = (
+        Record("rows", mechanism, Sensitivity(), Fraction(20)),
+        Record("grid", mechanism, Sensitivity(), Fraction(20, 19)),
+    )
+    return PrivacyStatement(budget, unit or Unit(), steps, seeded)
+
+
+def release(d=2, *, columns=(), has_grid=True, privacy=None):
+    domain = Domain((0.0,) * d, (10.0,) * d)
+    grid = Grid.over(domain, 4)
+    counts = np.arange(grid.n_cells, dtype=np.int64) * 100
+    noise = {"noise_std": 2.0, "laplace": True, "rows_std": 5.0}
+    synopsis = GridSynopsis(grid, counts, noisy_rows=float(counts.sum()), **noise) if has_grid else None
+    model = CentreModel(np.full((1, d), 2.0) * [[1], [4]], np.array([2500.0, 9500.0]), synopsis)
+    parameters = {"n_clusters": 2, "rule": "rugnik", "n_public": None}
+    return Release("GridKMeans", parameters, domain, columns, model, privacy or statement())
+
+
+@dataclass(frozen=True, eq=False)
+class SpanModel:
+    spans: tuple[Span, ...]
+    n_features: int
+    metric: str = "euclidean"
+
+    def attributes(self):
+        return {"spans": self.spans}
+
+    def predict(self, rows):
+        return np.full(len(rows), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class GuaranteedModel(SpanModel):
+    @property
+    def guarantee(self):
+        return Fraction(3, 7)  # any object that prints
+
+
+@pytest.fixture
+def publishable(monkeypatch):
+    for cls in (SpanModel, GuaranteedModel, Span):
+        monkeypatch.setitem(models.PUBLISHABLE, cls.__name__, cls)
+
+
+def span_release(n_spans, d=2, *, columns=(), kind=SpanModel):
+    """Spans of one cell each along the last column, with 100, 200, ... rows."""
+    domain = Domain((0.0,) * d, (10.0,) * d)
+    grid = Grid.over(domain, 2 * n_spans + 1)
+    spans = tuple(
+        Span(i, 100.0 * (i + 1), 100.0 * i + 60, 100.0 * i + 140, 0.9, grid, np.array([2 * i]))
+        for i in range(n_spans)
+    )
+    return Release("DPDBSCAN", {"radius": 0.5}, domain, columns, kind(spans, d), statement())
+
+
+def page(*args, **kwargs):
+    return Page(report.render(release(*args, **kwargs)))
+
+
+@pytest.mark.parametrize("has_grid", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_page_for_any_model(d, has_grid):
+    shown = page(d, has_grid=has_grid)
+    assert shown.tags["svg"] == 3
+    assert shown.tags["h1"] == 1
+    assert shown.tags["h2"] == 5
+    assert shown.tags["table"] == shown.tags["caption"] == 6
+    assert ("noisy count" in shown.text) == has_grid
+    assert "2,500" in shown.text
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_nothing_comes_from_the_network(d):
+    text = report.render(release(d))
+    addresses = set(re.findall(r"https?://[^\s\"'<>]+", text))
+    assert addresses <= {"http://www.w3.org/1999/xlink", "http://www.w3.org/2000/svg"}
+    shown = Page(text)
+    links = shown.values("src") + shown.values("href") + shown.values("xlink:href")
+    assert all(link.startswith(("#", "data:")) for link in links)
+    assert not {"link", "iframe", "object", "img"} & set(shown.tags)
+    assert "@import" not in text
+    assert "default-src 'none'" in text
+
+
+def test_the_page_allows_its_own_script_only():
+    text = report.render(release())
+    assert Page(text).tags["script"] == 1
+    script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{allowed}'" in text
+    assert "unsafe-inline'; script" in text  # for styles
+    assert "script-src 'unsafe" not in text
+
+
+def test_structure_for_readers_and_machines():
+    text = report.render(release(columns=("east", "north")))
+    shown = Page(text)
+    assert ("html", "lang", "en") in shown.attributes
+    scopes = [value for tag, name, value in shown.attributes if (tag, name) == ("th", "scope")]
+    assert set(scopes) == {"col", "row"}
+    assert len(scopes) == shown.tags["th"]
+    labels = [value for tag, name, value in shown.attributes if (tag, name) == ("svg", "aria-label")]
+    assert "map of two columns (east, north) with 2 cluster centres" in labels[0]
+    assert "bars with the estimated rows of the clusters" in labels[1]
+    assert "rows 5.0%, grid 95.0%" in labels[2]
+    ids = shown.values("id")
+    assert len(ids) == len(set(ids))
+    assert set(shown.values("aria-labelledby")) <= set(ids)
+    targets = {value[1:] for value in shown.values("xlink:href") if value.startswith("#")}
+    assert targets <= set(ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
+
+
+def test_pictures_take_the_ink_of_the_page():
+    text = report.render(release())
+    assert "currentColor" in text
+    assert "#010203" not in text
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_seeded_banner():
+    assert "seeded: do not publish" in page(privacy=statement(seeded=True)).text
+    assert "seeded" not in page().text
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_hostile_names_stay_text(d):
+    unit = Unit("<b>person</b>")
+    shown = release(d, columns=HOSTILE[:d], privacy=statement(unit=unit))
+    shown = replace(shown, method="<i>m</i>", created="<u>now</u>", library="<s>1</s>")
+    shown = replace(shown, parameters={"<a href=x>": "<script>"})
+    read = Page(report.render(shown))
+    assert not {"img", "b", "i", "u", "s"} & set(read.tags)
+    assert (read.tags["script"], read.tags["a"]) == (1, 5)
+    assert HOSTILE[0] in read.text
+    assert not any(name.startswith("on") for _, name, _ in read.attributes)
+
+
+def test_names_beyond_the_font_of_the_picture():
+    assert "年齢 🎂" in page(columns=("年齢 🎂", "$\\frac$")).text
+
+
+def test_pure_guarantee_in_words():
+    text = page().text
+    assert "Epsilon is 1." in text
+    assert "by a factor of at most 2.72" in text
+    assert "50% 26.9% 73.1%" in text
+    assert "no delta" in text
+    assert "with two rows, the factor is 7.39" in text
+    assert "strong guarantee" in text
+
+
+def test_approximate_guarantee_in_words():
+    text = page(privacy=statement(Budget(8, 1e-6))).text
+    assert "Delta is 1e-06, that is 1 in 1,000,000" in text
+    assert "no delta" not in text
+    assert "reasonable guarantee" in text
+
+
+def test_rho_guarantee_in_words():
+    privacy = statement(Budget(rho=0.5))
+    text = page(privacy=privacy).text
+    assert f"epsilon is {privacy.epsilon_at(1e-6):.3g}" in text
+    assert "rho = 0.45" in text
+    assert "rho=0.5" in text
+
+
+def test_people_as_units():
+    text = page(privacy=statement(unit=Unit("person_id", 3))).text
+    assert "at most 3 rows of each person" in text
+    assert "a particular person is in the table" in text
+
+
+def test_enormous_epsilon_is_called_weak():
+    step = Record("grid", "discrete Laplace", Sensitivity(), Fraction(1, 2000))
+    text = page(privacy=PrivacyStatement(Budget(2000), Unit(), (step,), False)).text
+    assert "weak guarantee" in text
+    assert "above 99.9%" in text
+    assert "100%" not in text
+
+
+def test_beliefs_are_those_of_bayes():
+    guarantee = Guarantee(math.log(3), 0.0, None, Unit())
+    assert guarantee.beliefs(0.5) == pytest.approx((0.25, 0.75))
+
+
+def test_steps_are_listed_with_their_repeats():
+    step = Record("splits", "permute-and-flip", Sensitivity(spread=2), Fraction(14))
+    text = page(privacy=PrivacyStatement(Budget(1), Unit(), (step,) * 7, False)).text
+    assert "splits 7 permute-and-flip 2 (spread) 14 — epsilon=1" in text
+
+
+def test_parameters_and_budget_are_listed():
+    text = page(privacy=statement(Budget(rho=0.5))).text
+    assert "budget rho=0.5" in text
+    assert "n_public not set" in text
+
+
+def test_cell_sums_are_unbiased_with_known_noise():
+    model, rng, scores = release().model, np.random.default_rng(0), []
+    true_sums, _ = cell_sums(model, model.synopsis)
+    for _ in range(150):
+        noise = rng.normal(0.0, model.synopsis.noise_std, model.synopsis.grid.n_cells)
+        noisy = replace(model.synopsis, noisy_counts=model.synopsis.noisy_counts + noise)
+        sums, stds = cell_sums(model, noisy)
+        scores.append((sums - true_sums) / stds)
+    assert abs(np.mean(scores)) < 0.25
+    assert 0.8 < np.std(scores) < 1.2
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (1.23456, 0, 40, "1.23"),
+        (1.23456, -1, 1, "1.235"),
+        (51234.6, 0, 1e5, "51,235"),
+        (3e-20, 0, 1e-19, "3e-20"),
+    ],
+)
+def test_coordinates_have_digits_that_fit_their_range(value, low, high, text):
+    assert coordinate(value, low, high) == text
+
+
+def test_file_is_written_whole_and_matches_the_release(tmp_path):
+    shown = release()
+    path = report.write(shown, tmp_path / "report.html")
+    assert path == tmp_path / "report.html"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    text = path.read_text(encoding="utf-8")
+    assert text == report.render(shown)
+    shown.save(tmp_path / "release.json")
+    assert json.loads((tmp_path / "release.json").read_text())["sha256"] in text
+    assert report.render(Release.load(tmp_path / "release.json")) == text
+
+
+def test_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError):  # noqa: PT011
+        report.write(release(), path)
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.usefixtures("publishable")
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_page_for_spans(d):
+    text = report.render(span_release(3, d, columns=("east", "north", "height")[:d]))
+    shown = Page(text)
+    assert shown.tags["svg"] == (3 if d == 2 else 2)
+    assert shown.tags["table"] == 6
+    whole = "0.00 to 1.43 "  # one of seven cells
+    assert f"2 300 260 to 340 50.0% {whole * (d - 1)}5.71 to 7.14" in shown.text
+    assert "all 600 100.0%" in shown.text
+    assert "90% of such intervals would contain the true number of rows in the drawn region" in shown.text
+    assert "may still hold rows" in shown.text
+    assert "Rows not released" in shown.text
+    ids = shown.values("id")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.usefixtures("publishable")
+def test_span_tables_begin_with_the_largest():
+    text = Page(report.render(span_release(3))).text
+    assert text.index("2 300 260 to 340") < text.index("1 200 160 to 240") < text.index("0 100 60 to 140")
+    assert "all 100" not in Page(report.render(span_release(1))).text
+
+
+@pytest.mark.usefixtures("publishable")
+def test_map_of_spans_is_described():
+    labels = Page(report.render(span_release(3, columns=("east", "north")))).values("aria-label")
+    expected = "a map of two columns (east, north) with 3 spans; the largest is number 2, with about 300 rows"
+    assert any(expected in label for label in labels)
+
+
+@pytest.mark.usefixtures("publishable")
+def test_small_spans_of_a_long_list_are_added_up():
+    text = Page(report.render(span_release(103))).text
+    assert "3 smaller 600 0.1%" in text
+    assert "all 535,600 100.0%" in text
+
+
+@pytest.mark.usefixtures("publishable")
+@pytest.mark.parametrize("d", [2, 3])
+def test_no_spans_reads_well(d):
+    shown = Page(report.render(span_release(0, d, kind=GuaranteedModel)))
+    assert "No place is dense enough to be told apart from noise." in shown.text
+    assert "3/7" in shown.text
+    assert shown.tags["svg"] == 1
+    assert shown.tags["table"] == 5
+
+
+@pytest.mark.usefixtures("publishable")
+def test_spans_are_guaranteed_where_the_model_says_so():
+    assert "3/7" in Page(report.render(span_release(2, kind=GuaranteedModel))).text
+    assert "3/7" not in Page(report.render(span_release(2))).text
+
+
+@pytest.mark.usefixtures("publishable")
+def test_hostile_names_beside_spans():
+    shown = Page(report.render(span_release(2, columns=HOSTILE)))
+    assert "img" not in shown.tags
+    assert shown.tags["script"] == 1
+
+
+@pytest.mark.usefixtures("publishable")
+def test_report_on_spans_from_a_file(tmp_path):
+    shown = span_release(4)
+    loaded = Release.load(shown.save(tmp_path / "release.json"))
+    assert report.render(loaded) == report.render(shown)
+
+
+def test_other_models_are_named(monkeypatch):
+    @dataclass(frozen=True)
+    class Other:
+        n_features: int = 2
+
+    monkeypatch.setitem(models.PUBLISHABLE, "Other", Other)
+    assert "holds a Other" in Page(report.render(replace(release(), model=Other()))).text
+
+
+def test_pictures_are_as_high_as_they_need():
+    shown = release(has_grid=False)
+    flat = replace(shown, domain=Domain((0.0, 0.0), (25.0, 10.0)))
+    heights = []
+    for each in (shown, flat):
+        boxes = Page(report.render(each)).values("viewbox")
+        width, height = map(float, boxes[0].split()[2:])
+        assert width == pytest.approx(5.2 * 72)
+        heights.append(height)
+    assert heights[1] < 0.6 * heights[0]
