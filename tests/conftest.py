@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from sfumato import cluster, synopsis
+from sfumato import cluster
 from sfumato.cluster import PrivateClusterer
+from sfumato.public.grid import synopsis
 
 
 def all_estimators():
