@@ -171,7 +171,7 @@ def other_section(measured: dict[str, Any], cells: Cells) -> list[str]:
         "",
         f"ARI / AMI at epsilon 1 over {seeds_of(cells)} seeds: `DensityTree` with its default setting, beside scikit-learn's "
         f"HDBSCAN (`min_cluster_size={MIN_CLUSTER_SIZE}`), which is not private. Known: data of this kind were looked at when "
-        "the rules were set (docs/density.md); new: they were not. A cluster of R15 has 40 rows. "
+        "the rules were set (docs/notes/density.md); new: they were not. A cluster of R15 has 40 rows. "
         "`benchmarks/density_data.py` makes the data sets.",
         "",
         *markdown(head, [other_line(name, measured["shapes"][name], cells) for name in names]),

@@ -38,7 +38,7 @@ class DataSet:
     radius, min_samples : float, int
         The setting of DBSCAN in Table 1 of the DP-DBSCAN paper, for the data sets there.
     is_new_kind : bool
-        Whether no data set of its kind was looked at when the rules were set, see docs/density.md.
+        Whether no data set of its kind was looked at when the rules were set, see docs/notes/density.md.
     """
 
     name: str

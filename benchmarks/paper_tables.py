@@ -354,7 +354,7 @@ REASONS = {
     (
         "morse",
         "Magic",
-    ): f"{RIM}. With six, scikit-learn's mixture without noise is no better (docs/mixtures.md)",
+    ): f"{RIM}. With six, scikit-learn's mixture without noise is no better (docs/notes/mixtures.md)",
     ("source_target", "Synthetic 1"): "the number of representatives follows k alone and not the budget",
     (
         "source_target",

@@ -39,7 +39,7 @@ SANITIZERS = ("displacement", "nna", "nas")
 
 SIZE_SHARE = Fraction(3, 4)  # which groups hold rows at all matters more than where in a group these lie
 NEIGHBOUR = 4  # displacements are clipped to the distance of this neighbour among the representatives
-SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of the mean of a group, in radii: measured, docs/source_target.md
+SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of a group's mean, in radii: docs/notes/source_target.md
 MOST_SERVED = 10  # targets that each row of a group may serve, if it is not known where in the group it is
 LEAST_SPACING = 1e-6  # of the domain's diameter, where representatives coincide
 MOST_LISTED = 2**27  # numbers in the lists of nearest rows, about 1 GB
@@ -200,7 +200,7 @@ class SourceTargetClustering(PrivateEstimator):
         if self._private_bounds:
             raise ParameterError("`bounds` must be public, got 'private'. Take them from the targets")
         points = self._rows(target, "target", reset=True)
-        domain = self._domain(points.shape[1])
+        domain = self.domain(points.shape[1])
         if not 1 <= self.n_clusters <= len(points):
             raise ParameterError(
                 f"`n_clusters` must be an integer from 1 to {len(points)}, the number of targets, "

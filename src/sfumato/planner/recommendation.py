@@ -14,7 +14,7 @@ from sfumato.domain.constraints import positive, whole
 from sfumato.errors import ParameterError
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
-GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better (docs/methods.md)
+GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
 SPLIT_ROWS = 500  # ... below which splits find less than Lloyd's iterations
 FEW_COLUMNS = 2
 CLUSTERS_UNKNOWN = 10  # when no number is given
@@ -75,7 +75,7 @@ def recommend(
 
     Notes
     -----
-    The rule follows measurements on simulated and real data: docs/methods.md.
+    The rule follows measurements on simulated and real data: docs/notes/kmeans.md.
 
     Examples
     --------

@@ -35,7 +35,7 @@ FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for cluste
 
 # A valley parts two places if it is deep and its floor is low: so little above the level of reporting, or
 # above `min_samples`, that noise, sampling and the width of cells may have raised it. Depth and height are
-# in allowances and in standard deviations of a count. Chosen on the paper's six data sets: docs/density.md.
+# in allowances and in standard deviations of a count. Set on the paper's data: docs/notes/density.md.
 VALLEY_DEPTH, VALLEY_DEPTH_DEVIATIONS = 0.5, 2.0
 VALLEY_FLOOR, VALLEY_FLOOR_DEVIATIONS = 0.55, 8.0
 

@@ -4,7 +4,7 @@ The histogram is smoothed by a normal kernel of one cell. The noise of a smoothe
 times the noise that was added, and the chance of sampling, which is that of a Poisson count. On the scale on
 which this noise is the same everywhere (a root), a peak is a cluster of its own if its bulk stands above the
 saddle where it joins a higher one by more than noise makes likely. Nothing else is needed: no radius, no
-least number of rows. What was tried and measured: docs/density.md.
+least number of rows. What was tried and measured: docs/notes/density.md.
 """
 
 from __future__ import annotations
