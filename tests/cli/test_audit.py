@@ -12,7 +12,7 @@ PLUG_IN = '''
 import numpy as np
 
 from sfumato import GridKMeans
-from sfumato.private.aggregates import Cells
+from sfumato.private.aggregates import CellCounts
 from sfumato.public.models import CentreModel
 from sfumato.domain import Grid
 
@@ -24,7 +24,7 @@ class Branching(GridKMeans):
         curator.count("rows")
         grid = Grid.over(curator.domain, 2)
         noisy = curator.cells("grid", grid)
-        raw_counts = curator._engine.fold(Cells(grid))
+        raw_counts = curator._engine.fold(CellCounts(grid))
         kept = raw_counts > 0
         kept[0] = True
         return CentreModel(grid.centers()[kept], noisy.values[kept].astype(float))

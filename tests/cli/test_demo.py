@@ -1,16 +1,16 @@
 import matplotlib as mpl
 import numpy as np
-import pytest
 
 mpl.use("Agg")
 
-from sfumato import Ledger, Release, demo
+from sfumato import Ledger, Release
+from sfumato.cli import city
 
 FILES = ("ledger.db", "picture.png", "release.json", "report.html")
 
 
 def run(folder):
-    assert demo.main(["--out", str(folder)], n=3_000) == 0
+    city.show(folder, n=3_000)
     return Release.load(folder / "release.json")
 
 
@@ -40,10 +40,4 @@ def test_runs_until_the_budget_is_spent_and_then_goes_on_without(tmp_path, capsy
     assert (tmp_path / "report.html").exists()
 
     (tmp_path / "release.json").unlink()
-    assert demo.main(["--out", str(tmp_path)], n=3_000) == 0
-
-
-def test_help(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        demo.main(["--help"])
-    assert "--out" in capsys.readouterr().out
+    city.show(tmp_path, n=3_000)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato import DPM, Ledger, LloydKMeans, cluster, demo
-from sfumato.cli import methods
+from sfumato import DPM, Ledger, LloydKMeans, cluster
+from sfumato.cli import city, methods
 from sfumato.cli.app import EXAMPLES
 from sfumato.cluster import PrivateClusterer
 from sfumato.planner import budget_for, forecast
@@ -165,8 +165,8 @@ def test_refused_ledgers(call):
 
 
 def test_demo(call, monkeypatch):
-    main = demo.main
-    monkeypatch.setattr(demo, "main", lambda argv: main(argv, n=3000))
+    show = city.show
+    monkeypatch.setattr(city, "show", lambda folder: show(folder, n=3000))
     assert "report.html" in call("demo", "--out", "here").stdout
     assert Path("here/report.html").exists()
 

@@ -8,17 +8,17 @@ import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
+from tests.worlds import curate
 
 from sfumato import Ball, Budget, Ledger
 from sfumato.budget import calibrate
-from sfumato.cluster import base
 from sfumato.cluster.dpm import DPM, EXTRA_LEVELS, MEANINGFUL
-from sfumato.curator import Noisy, NoisySplits, NoisySums, open_curator
+from sfumato.curator import Noisy, NoisySplits, NoisySums, Table
 from sfumato.datasets import separated_gaussians
 from sfumato.domain import Domain
+from sfumato.domain.partitions import Subset
 from sfumato.errors import ParameterError
 from sfumato.metrics import inertia
-from sfumato.domain.partitions import Subset
 
 BUDGETS = {"pure": {"epsilon": 1}, "approximate": {"epsilon": 1, "delta": 1e-6}, "zcdp": {"rho": 0.05}}
 every_budget = pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
@@ -277,7 +277,7 @@ def test_bad_parameters_are_refused_before_anything_is_charged(parameters, messa
 def curator_of(estimator, rows, seed=0, **budget):
     domain = Domain.from_bounds(estimator.bounds, rows.shape[1])
     plan = calibrate(estimator._plan(domain), Budget(**(budget or {"epsilon": 1})), 1)
-    return open_curator(rows, domain, plan, seed)
+    return curate(rows, domain, plan, seed)
 
 
 class TestTree:
@@ -406,10 +406,10 @@ class TestReleasedValuesOnly:
     @pytest.mark.parametrize("refine", [True, False])
     def test_two_tables_with_the_same_answers_give_the_same_model(self, budget, refine, monkeypatch):
         """Answers about the first table are played back to a fit on another one."""
-        answers = []
+        answers, opened = [], Table.curator
 
-        def recording(rows, domain, plan, seed, columns):
-            curator = open_curator(rows, domain, plan, seed)
+        def recording(table, plan, seed):
+            curator = opened(table, plan, seed)
             for name in ("count", "distances", "sums", "splits"):
                 ask = getattr(curator, name)
                 setattr(
@@ -417,16 +417,16 @@ class TestReleasedValuesOnly:
                 )
             return curator
 
-        def playing(rows, domain, plan, seed, columns):
-            curator, tape = open_curator(rows, domain, plan, seed), iter(answers)
+        def playing(table, plan, seed):
+            curator, tape = opened(table, plan, seed), iter(answers)
             for name in ("count", "distances", "sums", "splits"):
                 setattr(curator, name, lambda *question: next(tape))
             return curator
 
-        monkeypatch.setattr(base, "open_curator", recording)
+        monkeypatch.setattr(Table, "curator", recording)
         first = model(refine=refine, **budget).fit(separated_gaussians(10_000, 5, 2, random_state=0)[0])
         assert first.n_clusters_ > 1
-        monkeypatch.setattr(base, "open_curator", playing)
+        monkeypatch.setattr(Table, "curator", playing)
         for other in (np.empty((0, 2)), np.full((7, 2), 0.9), clusters(2)):
             second = model(refine=refine, random_state=5, **budget).fit(other)
             assert (second.cluster_centers_ == first.cluster_centers_).all()

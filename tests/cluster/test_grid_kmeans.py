@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from sfumato import Ball, Budget, GridKMeans, Ledger, grid_size
-from sfumato.private.aggregates import Cells, RowCount
-from sfumato.cluster import base, grid
-from sfumato.curator import Curator
+from sfumato.curator import Curator, Table
 from sfumato.domain import Grid
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates import CellCounts, RowCount
 from sfumato.private.mechanisms import Entropy
+from sfumato.public.grid import size
 from sfumato.public.grid.synopsis import GridSynopsis
 
 # Muthukrishnan and Tandon (arXiv:2603.26963), Table III: number of cells m^d at each epsilon, by (K, N).
@@ -81,7 +81,7 @@ def test_rugnik_is_the_integer_minimiser(d):
         k = int(rng.integers(1, 100))
         found = grid_size(n, epsilon, k, d)
         around = range(1, 3 * found + 5) if found < 2000 else range(found - 1000, found + 1000)
-        bounds = {m: grid._rugnik_bound(m, n, epsilon, k, d) for m in around}
+        bounds = {m: size._rugnik_bound(m, n, epsilon, k, d) for m in around}
         assert bounds[found] == min(bounds.values())
 
 
@@ -150,9 +150,7 @@ def remembered(monkeypatch):
     def install(counts):
         engine = Remembered(counts)
         monkeypatch.setattr(
-            base,
-            "open_curator",
-            lambda X, domain, plan, seed, columns: Curator(engine, domain, plan, Entropy(seed)),
+            Table, "curator", lambda table, plan, seed: Curator(engine, table.domain, plan, Entropy(seed))
         )
         return engine
 
@@ -177,7 +175,7 @@ def test_it_asks_the_rows_then_one_grid(remembered):
     fitted = model().fit(np.empty((0, 2)))
     rows, cells = engine.folds
     assert rows == RowCount()
-    assert cells == Cells(fitted.grid_)
+    assert cells == CellCounts(fitted.grid_)
     assert [record.step for record in fitted.privacy_.steps] == ["rows", "grid"]
 
 
@@ -185,7 +183,7 @@ def test_it_asks_the_rows_then_one_grid(remembered):
 def test_with_a_public_count_it_asks_one_grid(remembered):
     engine = remembered(10**4)
     fitted = model(n_public=10**4).fit(np.empty((0, 2)))
-    assert engine.folds == [Cells(fitted.grid_)]
+    assert engine.folds == [CellCounts(fitted.grid_)]
     assert fitted.synopsis_.noisy_rows == 10**4
     assert fitted.synopsis_.rows_std == 0
 

@@ -9,11 +9,11 @@ from sklearn.cluster import KMeans
 
 from sfumato import Budget, Ledger
 from sfumato.cluster.lloyd_kmeans import LloydKMeans, automatic_rounds
-from sfumato.public.packing import packed_start, unit_packing
 from sfumato.datasets import separated_gaussians
 from sfumato.domain import Domain
 from sfumato.errors import ParameterError
 from sfumato.metrics import inertia
+from sfumato.public.packing import packed_start, unit_packing
 
 BUDGETS = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato import Budget, Ledger
-from sfumato.private.aggregates.swaps import COST_UNITS
 from sfumato.cluster.local_search_kmeans import LocalSearchKMeans, best_swap, free_search
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates.swaps import COST_UNITS
 
 
 def model(**parameters):

@@ -10,7 +10,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import make_circles, make_moons
 
 from sfumato import DPDBSCAN
-from sfumato.cluster import dbscan, density
+from sfumato.cluster import dbscan
+from sfumato.cluster.shared import density_base
 from sfumato.public.density import dbscan as spans_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
@@ -113,7 +114,7 @@ def fit(request, monkeypatch):
     """Fit with all cells released, or with those that stand out, of a grid that is small all the same."""
     memory = 1e9
     if request.param == "sparse":
-        monkeypatch.setattr(density, "N_FALSE", 4)
+        monkeypatch.setattr(density_base, "N_FALSE", 4)
         monkeypatch.setattr(dbscan, "N_FALSE", 0)
         monkeypatch.setattr(dbscan, "block_bytes", lambda _: 0)
         memory = 1

@@ -15,13 +15,12 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from sfumato import Ball, Budget, Ledger, Release, SourceTargetClustering
-from sfumato.cluster import base
 from sfumato.cluster.source_target import SANITIZERS, Targets, clipping_radii
-from sfumato.public.places.coverings import cover
-from sfumato.curator import Curator
+from sfumato.curator import Curator, Table
 from sfumato.domain import Domain
 from sfumato.errors import DataError, ParameterError
 from sfumato.private.mechanisms import Entropy
+from sfumato.public.places.coverings import cover
 from sfumato.public.places.medoids import k_medoids
 
 KINDS = [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.5}]
@@ -158,7 +157,7 @@ def test_the_ledger_is_charged_before_the_first_row(target, rows, tmp_path, monk
         raise RuntimeError("power cut")
 
     model = made(epsilon=0.25, ledger=ledger).fit(target, rows)
-    monkeypatch.setattr(base, "open_curator", crash)
+    monkeypatch.setattr(Table, "curator", crash)
     with pytest.raises(RuntimeError, match="power cut"):
         made(epsilon=0.5, ledger=ledger).fit(target, rows)
     assert seen == [Budget(0.75)]
@@ -189,11 +188,9 @@ def test_rows_reach_the_result_through_the_curator_only(variant, kind, target, m
     for table in (np.empty((0, 2)), np.zeros((1, 2)), np.array([[0.0, 0.0], [1e300, -1e300]])):
         log = []
         monkeypatch.setattr(
-            base,
-            "open_curator",
-            lambda X, domain, plan, seed, columns, log=log: Curator(
-                Public(2, log), domain, plan, Entropy(seed)
-            ),
+            Table,
+            "curator",
+            lambda table, plan, seed, log=log: Curator(Public(2, log), table.domain, plan, Entropy(seed)),
         )
         model = made(**kind, **variant, random_state=3).fit(target, table)
         published = {k: v for k, v in model.release_.to_dict().items() if k != "created"}

@@ -13,10 +13,11 @@ import numba
 import numpy as np
 import pytest
 
-import sfumato.private.aggregates
-from sfumato import aggregates, domain, partition
+from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, space
+from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
+from sfumato.private import aggregates
 from sfumato.private.aggregates import (
-    Cells,
+    CellCounts,
     Clipped,
     Coverage,
     Distances,
@@ -31,8 +32,6 @@ from sfumato.private.aggregates import (
 )
 from sfumato.private.aggregates.nearest import coarse, relative_steps
 from sfumato.private.aggregates.sums import COUNT_WEIGHT
-from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid
-from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 
 HUGE, TINY = 1e300, 5e-324
 TABLES = ["empty", "one", "all equal", "duplicates", "uniform", "borders", "extremes"]
@@ -81,7 +80,7 @@ def group_of(partition, row):
                 if score > best_score:
                     best, best_score = c, score
             return best
-        case GaussianCells():  # has its twin in tests/test_partition.py
+        case GaussianCells():  # has its twin in tests/domain/test_partitions.py
             return partition.index(row[None, :])[0]
         case Tree(columns=columns, thresholds=thresholds, children=children):
             node = 0
@@ -235,7 +234,7 @@ BOXES = (
 
 
 def cells(partition, axes, **loose):
-    return Example(Cells(partition), cells_by_hand(partition), axes, loose)
+    return Example(CellCounts(partition), cells_by_hand(partition), axes, loose)
 
 
 def sparse_cells(grid):
@@ -339,7 +338,7 @@ EXAMPLES = {
     "RowCount": [
         Example(RowCount(), count_rows, THRESHOLDS, dict.fromkeys(["spread", "coordinates"], ALONE))
     ],
-    "Cells": [
+    "CellCounts": [
         *(cells(grid, grid.edges()) for grid in GRIDS),
         cells(MIXTURE, MIDDLES),
         cells(TREE, THRESHOLDS),
@@ -411,9 +410,9 @@ def exported():
 
 
 def kernels():
-    modules = [domain, partition] + [
+    modules = [grids, partitions, space] + [
         importlib.import_module(f"sfumato.private.aggregates.{m.name}")
-        for m in pkgutil.iter_modules(sfumato.private.aggregates.__path__)
+        for m in pkgutil.iter_modules(aggregates.__path__)
     ]
     return {
         f"{module.__name__}.{name}": value
@@ -585,7 +584,7 @@ def widest_person(example, pool, m):
 
 
 def test_a_wrong_sensitivity_would_be_seen():
-    class TwoCells(Cells):  # counts every row twice, and says once
+    class TwoCells(CellCounts):  # counts every row twice, and says once
         def add(self, state, rows):
             return super().add(super().add(state, rows), rows)
 
@@ -615,7 +614,11 @@ def test_times_is_exact(m):
 
 
 def test_there_are_kernels_to_compare():
-    some = {"domain.cell_index", "aggregates.cells._count", "aggregates.sparse._put"}
+    some = {
+        "domain.grids.cell_index",
+        "private.aggregates.cell_counts._count",
+        "private.aggregates.sparse_cells._put",
+    }
     assert {f"sfumato.{name}" for name in some} <= set(kernels())
 
 

@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import sfumato.curator
 from sfumato import (
     Budget,
     GridKMeans,
@@ -33,10 +32,10 @@ from sfumato import (
     progress,
     suggest_max_rows,
 )
+from sfumato.curator import Curator, curator
 from sfumato.private.aggregates import SparseCells
-from sfumato.curator import Curator
+from sfumato.private.engines.files import FileEngine
 from sfumato.private.engines.memory import MemoryEngine
-from sfumato.private.engines.files import ParquetEngine
 
 pytestmark = pytest.mark.usefixtures("quick")
 PURE, APPROXIMATE, ZCDP = {"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.1}
@@ -92,7 +91,7 @@ class Tape:
 
 def recorded(patch, tape, log):
     """Make engines and curators note what they do, and release what is on the tape."""
-    noisy, choose, sparse = Curator._noisy, Curator._choose, sfumato.curator.sparse_histogram
+    noisy, choose, sparse = Curator._noisy, Curator._choose, curator.sparse_histogram
     declare = Curator._declare
 
     def declared(self, step, sensitivity, *, selection):
@@ -114,8 +113,8 @@ def recorded(patch, tape, log):
     patch.setattr(Curator, "_declare", declared)
     patch.setattr(Curator, "_noisy", vector)
     patch.setattr(Curator, "_choose", choice)
-    patch.setattr(sfumato.curator, "sparse_histogram", histogram)
-    for engine in (MemoryEngine, ParquetEngine):
+    patch.setattr(curator, "sparse_histogram", histogram)
+    for engine in (MemoryEngine, FileEngine):
         patch.setattr(engine, "fold", noting(engine.fold, log))
 
 

@@ -14,10 +14,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sfumato import Budget, Ledger, Release, cluster, mechanisms
-from sfumato.cluster import PrivateClusterer, base
-from sfumato.curator import Curator
+from sfumato import Budget, Ledger, Release, cluster
+from sfumato.cluster import PrivateClusterer
+from sfumato.curator import Curator, Table
 from sfumato.errors import DataError, ParameterError
+from sfumato.private import mechanisms
 from sfumato.private.mechanisms import Entropy
 from sfumato.public.models import CentreModel
 
@@ -169,12 +170,13 @@ class TestFitted:
         assert calls == [len(table)] * 2
 
     def test_nothing_that_is_kept_has_an_entry_per_row_but_the_rows_themselves(self, model, table):
-        assert model._table is table
-        kept = {name: value if isinstance(value, tuple) else (value,) for name, value in vars(model).items()}
+        assert model._table._rows is table
+        everything = vars(model) | vars(model._table)
+        kept = {name: value if isinstance(value, tuple) else (value,) for name, value in everything.items()}
         as_long = {
             name for name, parts in kept.items() if any(has_length(part, len(table)) for part in parts)
         }
-        assert as_long == {"_table"}
+        assert as_long == {"_rows"}
 
     def test_fitted_attributes(self, model, table):
         assert model.n_features_in_ == 2
@@ -288,7 +290,7 @@ def test_the_ledger_is_charged_the_plan_before_the_first_row(make, rows, tmp_pat
 
     model = make(epsilon=0.25, ledger=ledger)
     model.fit(rows)
-    monkeypatch.setattr(base, "open_curator", crash)
+    monkeypatch.setattr(Table, "curator", crash)
     with pytest.raises(RuntimeError, match="power cut"):
         make(epsilon=0.5, ledger=ledger).fit(rows)
     assert seen == [Budget(0.75)]
@@ -338,11 +340,9 @@ def test_rows_reach_the_result_through_the_curator_only(make, pair, kind, monkey
     for table in pair:
         log = []
         monkeypatch.setattr(
-            base,
-            "open_curator",
-            lambda X, domain, plan, seed, columns, log=log: Curator(
-                Public(2, log), domain, plan, Entropy(seed)
-            ),
+            Table,
+            "curator",
+            lambda table, plan, seed, log=log: Curator(Public(2, log), table.domain, plan, Entropy(seed)),
         )
         model = make(**kind, random_state=3).fit(table)
         published = {k: v for k, v in model.release_.to_dict().items() if k != "created"}

@@ -14,12 +14,13 @@ import pytest
 from scipy.signal import fftconvolve
 from scipy.stats import norm
 
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Record
-from sfumato.cluster import DPMoG, LloydKMeans, dbscan, density
+from sfumato.budget.records import Sensitivity
+from sfumato.cluster import DPMoG, LloydKMeans, dbscan
+from sfumato.cluster.shared import density_base
 from sfumato.public.density.levels import Levels
-from sfumato.public.models import MorseModel
 from sfumato.public.grid.synopsis import GridSynopsis
+from sfumato.public.models import MorseModel
 
 PURE = ["0.01", "1", "10"]
 RHO = ["0.001", "0.3"]
@@ -157,7 +158,7 @@ def fits(request, estimator_class, monkeypatch):
     if request.param >= len(variants):
         pytest.skip("asks in one way only")
     monkeypatch.setattr(dbscan, "block_bytes", lambda _: -dbscan.N_FALSE * dbscan.BYTES_PER_LISTED)
-    monkeypatch.setattr(density, "N_FALSE", 10)
+    monkeypatch.setattr(density_base, "N_FALSE", 10)
 
     def run(**budget):
         shared = {"max_cells": 1000, "bounds": (-1, 1), "radius": 2.0, "min_samples": 10**6} | budget

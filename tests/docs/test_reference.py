@@ -10,10 +10,20 @@ import pytest
 import sfumato
 from sfumato import cluster
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = "\n".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.md")))
 BLOCK = re.compile(r"\.\. auto(\w+):: ([\w.]+)((?:\n {3,}\S.*)*)")
-MODULES = ["audit", "budget", "cluster", "datasets", "metrics", "morse", "plot", "planner", "report"]
+MODULES = [
+    "audit",
+    "budget",
+    "cluster",
+    "datasets",
+    "metrics",
+    "public.mixtures",
+    "plot",
+    "planner",
+    "report",
+]
 
 
 def documented():

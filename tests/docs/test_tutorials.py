@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 
 from sfumato import datasets
 
-FOLDER = Path(__file__).parent.parent / "docs" / "tutorials"
+FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.stem != "index")
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

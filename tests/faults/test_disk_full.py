@@ -13,7 +13,8 @@ from tests.faults.kills import CHARGED, FIT, FIT_AND_REPORT, FIT_ONLY, N_KILLS, 
 from tests.faults.warm import FEW_BYTES, Fault, fill
 
 from sfumato import Budget, Ledger, LloydKMeans, Release
-from sfumato.cluster.shared.base import charged
+from sfumato.curator import open_table, run
+from sfumato.domain import Unit
 from sfumato.errors import LedgerError, LedgerWarning
 from sfumato.release import whole_file, write_whole
 
@@ -81,12 +82,20 @@ def test_an_outcome_that_cannot_be_noted_costs_no_release(tmp_path, monkeypatch)
         raise LedgerError("the disk is full")
 
     monkeypatch.setattr(Ledger, "settle", full)
+    rows = np.full((20, 2), 0.5)
     model = LloydKMeans(2, epsilon=1.0, bounds=(0, 1), ledger=ledger, random_state=0)
     with pytest.warns(LedgerWarning, match="charge 1 counts, but stays open: the disk is full"):
-        release = model.fit(np.full((20, 2), 0.5)).release_
+        release = model.fit(rows).release_
     assert ledger.spent() == release.privacy.spent
-    with pytest.raises(ZeroDivisionError), charged(ledger, "method", model.plan(2), seeded=True):
-        raise ZeroDivisionError  # the first error is told, not the second
+    with pytest.raises(ZeroDivisionError):  # the first error is told, not the second
+        run(
+            open_table(rows, (0, 1), Unit()),
+            model.plan(2),
+            lambda _: 1 / 0,
+            method="own",
+            ledger=ledger,
+            seed=0,
+        )
     assert [charge.outcome for charge in ledger.history()] == ["open", "open"]
 
 

@@ -368,8 +368,8 @@ def test_an_amount_that_is_no_number_is_reported(ledger, path):
         connection.execute(
             "INSERT INTO charge (dataset, time, method, plan, seeded, epsilon) VALUES (1, '', '', '', 0, 'x')"
         )
-    assert_refused(ledger.spent, "no exact number")
-    assert_refused(lambda: attempt(ledger), "no exact number")
+    assert_refused(ledger.spent, "an amount that is not exact")
+    assert_refused(lambda: attempt(ledger), "an amount that is not exact")
 
 
 def test_a_full_disk_charges_nothing(ledger, monkeypatch):

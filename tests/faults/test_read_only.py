@@ -21,6 +21,6 @@ def test_a_ledger_that_cannot_be_written_is_refused_before_rows_are_read(warm, t
     (tmp_path / "table.csv").write_text("x\n0.5\nnan\n")  # not usable, as whoever reads it will say
     done = warm.run(tmp_path, *FIT, "--dataset", "people", "--ledger", copy)
     assert done.code == 5, done.said
-    assert f"{copy} is read-only here" in done.said
+    assert f"{copy} is read-only" in done.said
     assert Ledger(copy, "people").history() == []
     assert warm.run(tmp_path, *FIT, *CHARGED).code == 3

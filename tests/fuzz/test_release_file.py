@@ -70,7 +70,7 @@ def use(release, path, with_report):
     labels = model.predict(rows)
     assert labels.shape == (5,)
     assert labels.min() >= -1
-    if release.table is None:
+    if release.reading is None:
         assert (release.predict(rows) == labels).all()
     assert str(release.privacy)
     model.attributes()

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.worlds import curate
 
 from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cluster.shared.bounds import (
@@ -15,7 +16,7 @@ from sfumato.cluster.shared.bounds import (
     magnitude_edges,
     visible_bins,
 )
-from sfumato.curator import histograms_sensitivity, open_curator
+from sfumato.curator import histograms_sensitivity
 from sfumato.domain import Domain
 
 BUDGETS = [Budget(1), Budget(1, 1e-6), Budget(rho="1/2")]
@@ -25,7 +26,7 @@ def bounds_of(rows, budget=BUDGETS[0], seed=0, max_rows=1):
     rows = np.asarray(rows, dtype=np.float64)
     d = rows.shape[1]
     plan = calibrate(Plan(*bounds_steps(d)), budget, max_rows)
-    return find_bounds(open_curator(rows, Domain.from_bounds((-1e140, 1e140), d), plan, seed))
+    return find_bounds(curate(rows, Domain.from_bounds((-1e140, 1e140), d), plan, seed))
 
 
 def columns(n, seed):
@@ -137,7 +138,7 @@ def test_rows_out_of_reach_leave_the_fallback():
 def test_what_is_asked_is_what_the_plan_pays_for():
     plan = calibrate(Plan(*bounds_steps(2)), Budget(1), 3)
     rows = np.random.default_rng(0).normal(size=(5000, 2))
-    curator = open_curator(rows, Domain.from_bounds((-1e140, 1e140), 2), plan, 0)
+    curator = curate(rows, Domain.from_bounds((-1e140, 1e140), 2), plan, 0)
     find_bounds(curator)
     assert curator.records == plan.records()
 
@@ -152,7 +153,7 @@ def test_bounds_may_be_part_of_a_larger_plan():
     steps = [Step(s.name, s.share / 10, sensitivity=s.sensitivity) for s in bounds_steps(1)]
     plan = calibrate(Plan(*steps, Step("rest", "9/10")), Budget(10))
     rows = np.random.default_rng(0).uniform(3, 4, size=(20_000, 1))
-    low, high = find_bounds(open_curator(rows, Domain.from_bounds((-1e140, 1e140), 1), plan, 0))
+    low, high = find_bounds(curate(rows, Domain.from_bounds((-1e140, 1e140), 1), plan, 0))
     assert 2.7 < low[0] < 3.01
     assert 3.99 < high[0] < 4.3
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.worlds import curate
 
 from sfumato import Ball
 from sfumato.budget import Budget, Plan, Step, calibrate
@@ -16,7 +17,6 @@ from sfumato.cluster.shared.candidates import (
     recovery_steps,
 )
 from sfumato.cluster.shared.candidates import _Boxes as Boxes
-from sfumato.curator import open_curator
 from sfumato.domain import Domain
 from sfumato.domain.partitions import Tree
 
@@ -25,7 +25,7 @@ def curator_over(rows, k, bounds=(-1, 1), epsilon=1.0, seed=0):
     domain = Domain.from_bounds(bounds, rows.shape[1])
     half = Fraction(1, 2)
     plan = Plan(*candidate_steps(domain, k, half), *recovery_steps(domain, half))
-    return open_curator(rows, domain, calibrate(plan, Budget(epsilon)), seed)
+    return curate(rows, domain, calibrate(plan, Budget(epsilon)), seed)
 
 
 def blobs(n=4000, d=3, k=5, seed=0):
@@ -154,4 +154,4 @@ def test_an_undeclared_step_is_refused():
     domain = Domain.from_bounds((0, 1), 2)
     plan = calibrate(Plan(Step("other", 1)), Budget(1))
     with pytest.raises(RuntimeError, match="not in the plan"):
-        find_candidates(open_curator(np.zeros((3, 2)), domain, plan, 0), 3)
+        find_candidates(curate(np.zeros((3, 2)), domain, plan, 0), 3)

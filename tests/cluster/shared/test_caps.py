@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.worlds import curate
 
 from sfumato.budget import Budget, Plan, calibrate
 from sfumato.cluster.shared.caps import choose_max_rows, contribution_edges, contribution_steps
-from sfumato.curator import histograms_sensitivity, open_curator
+from sfumato.curator import histograms_sensitivity
 from sfumato.domain import Domain
 
 BUDGETS = [Budget("1/10"), Budget("1/10", 1e-6), Budget(rho="1/200")]
@@ -14,8 +15,8 @@ DOMAIN = Domain.from_bounds((1, 2**40), 1)
 
 def chosen(rows_of_each, n_clusters=5, noise_per_row=2**0.5, budget=BUDGETS[0], seed=0):
     plan = calibrate(Plan(*contribution_steps()), budget)
-    curator = open_curator(np.asarray(rows_of_each)[:, None], DOMAIN, plan, seed)
-    return choose_max_rows(curator, n_clusters, noise_per_row)
+    curator = curate(np.asarray(rows_of_each)[:, None], DOMAIN, plan, seed)
+    return choose_max_rows(n_clusters, noise_per_row, curator)
 
 
 def people(n, seed):

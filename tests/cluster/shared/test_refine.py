@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.worlds import curate
 
 from sfumato import Ball
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Record, calibrate
-from sfumato.cluster import refine as refine_module
-from sfumato.public.reach import Reach, distance_edges
+from sfumato.budget.records import Sensitivity
+from sfumato.cluster.shared import refine as refine_module
 from sfumato.cluster.shared.refine import (
     N_ROUNDS,
     WITHIN_RADIUS,
@@ -18,9 +18,10 @@ from sfumato.cluster.shared.refine import (
     refine,
     refinement_steps,
 )
-from sfumato.curator import Noisy, NoisySplits, NoisySums, open_curator
+from sfumato.curator import Noisy, NoisySplits, NoisySums
 from sfumato.domain import Domain
 from sfumato.domain.partitions import Tree, Voronoi
+from sfumato.public.reach import Reach, distance_edges
 
 SQUARE = Domain.from_bounds((-1, 1), 2)
 ENORMOUS = Budget(10**12)
@@ -30,7 +31,7 @@ CORNERS = np.array([[-0.6, -0.6], [0.6, -0.6], [0.6, 0.6]])
 
 def curator_over(rows, domain=SQUARE, budget=ENORMOUS, *, split=True, seed=0):
     plan = Plan(*refinement_steps(domain, Fraction(1), split=split))
-    return open_curator(rows, domain, calibrate(plan, budget, 1), seed)
+    return curate(rows, domain, calibrate(plan, budget, 1), seed)
 
 
 def blobs(centers, n=6000, scale=0.06, seed=0):
@@ -69,7 +70,7 @@ def test_every_declared_step_is_asked_once(budget, split, n):
     for k in (1, 7):
         asked = curator_over(blobs(CORNERS, n), budget=budget, split=split)
         refine(asked, np.random.default_rng(k).uniform(-1, 1, size=(k, 2)), split=split)
-        declared = asked._plan.records()
+        declared = asked.plan.records()
         assert sorted(record.step for record in asked.records) == sorted(record.step for record in declared)
         assert set(asked.records) == set(declared)
 
