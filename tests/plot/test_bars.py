@@ -10,11 +10,11 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from sfumato import DensityTree, DPMoG, GridKMeans, LloydKMeans, MorseClustering, Release, plot
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
-from sfumato.public.density.spans import Span
+from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import ParameterError
+from sfumato.public.density.spans import Span
 from sfumato.public.models import CentreModel, MixtureModel, MorseModel, SourceTargetModel
 
 

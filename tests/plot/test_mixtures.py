@@ -10,13 +10,13 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from sfumato import DPMoG, MorseClustering, Release, plot
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Unit
 from sfumato.errors import DataError, ParameterError
-from sfumato.public.models import MixtureModel, MorseModel
 from sfumato.plot.groups import Groups
 from sfumato.plot.style import OKABE_ITO
+from sfumato.public.models import MixtureModel, MorseModel
 
 STEP = Record("moments", "discrete Laplace", Sensitivity(), Fraction(1))
 

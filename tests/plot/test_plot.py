@@ -13,14 +13,14 @@ from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from sfumato import GridKMeans, Release, plot
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.budget.records import Sensitivity
 from sfumato.datasets import separated_gaussians
-from sfumato.public.density.spans import Span
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import DataError, ParameterError
-from sfumato.public.models import CentreModel
+from sfumato.public.density.spans import Span
 from sfumato.public.grid.synopsis import GridSynopsis
+from sfumato.public.models import CentreModel
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from sfumato import DensityTree, GridKMeans, plot
-from sfumato.public.density.levels import FLOOR, Levels, LevelTree
 from sfumato.errors import ParameterError
 from sfumato.plot.branches import NOISE, SEVERAL, Branches
 from sfumato.plot.levels import _joins
+from sfumato.public.density.levels import FLOOR, Levels, LevelTree
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_each_span_is_a_branch_with_a_dot_and_its_number(d):
     shown = release(d)
     ax = plot.tree(shown)
     ax.figure.canvas.draw()
-    tree, n_spans = shown.model.tree(), shown.model.regions.n_spans
+    tree, n_spans = shown.model.tree, shown.model.regions.n_spans
     labels = np.array([int(label.get_text()) for label in ax.get_xticklabels()])
     assert sorted(labels) == list(range(n_spans))
     spans = shown.model.predict(tree.positions)
@@ -105,7 +105,7 @@ def test_peaks_that_are_no_spans_are_thin():
     ax = plot.tree(shown)
     ax.figure.canvas.draw()
     widths = np.array(ax.collections[0].get_linewidths())
-    n_peaks = min(40, len(shown.model.tree().heights))
+    n_peaks = min(40, len(shown.model.tree.heights))
     assert (widths[:n_peaks] > 1).sum() == 2
     assert "other peaks" in [text.get_text() for text in ax.get_legend().get_texts()]
 

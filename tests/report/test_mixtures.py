@@ -9,8 +9,8 @@ import pytest
 mpl.use("Agg")
 
 from sfumato import Release, report
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Unit
 from sfumato.public.models import MixtureModel, MorseModel
 

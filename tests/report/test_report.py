@@ -15,15 +15,15 @@ import pytest
 
 mpl.use("Agg")
 
-from sfumato import Release, models, report
-from sfumato.budget.records import Sensitivity
+from sfumato import Release, report
 from sfumato.budget import Budget, PrivacyStatement, Record
-from sfumato.public.density.spans import Span
+from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Grid, Unit
-from sfumato.public.models import CentreModel
+from sfumato.public.density.spans import Span
+from sfumato.public.grid.synopsis import GridSynopsis
+from sfumato.public.models import PUBLISHABLE, CentreModel
 from sfumato.report.findings import cell_sums, coordinate
 from sfumato.report.guarantee import Guarantee
-from sfumato.public.grid.synopsis import GridSynopsis
 
 HOSTILE = ("--><script>alert(1)</script>\"'&", "</svg></style><img src=x onerror=alert(1)>")
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -108,7 +108,7 @@ class GuaranteedModel(SpanModel):
 @pytest.fixture
 def publishable(monkeypatch):
     for cls in (SpanModel, GuaranteedModel, Span):
-        monkeypatch.setitem(models.PUBLISHABLE, cls.__name__, cls)
+        monkeypatch.setitem(PUBLISHABLE, cls.__name__, cls)
 
 
 def span_release(n_spans, d=2, *, columns=(), kind=SpanModel):
@@ -390,7 +390,7 @@ def test_other_models_are_named(monkeypatch):
     class Other:
         n_features: int = 2
 
-    monkeypatch.setitem(models.PUBLISHABLE, "Other", Other)
+    monkeypatch.setitem(PUBLISHABLE, "Other", Other)
     assert "holds a Other" in Page(report.render(replace(release(), model=Other()))).text
 
 

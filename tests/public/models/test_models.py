@@ -5,23 +5,23 @@ import json
 import numpy as np
 import pytest
 
-from sfumato.public.density.dbscan import Guarantee
-from sfumato.public.models import DBSCANModel
-from sfumato.public.density.histogram import NoisyHistogram
-from sfumato.public.models import DensityModel
-from sfumato.public.density.regions import Regions
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import ReleaseError
+from sfumato.public.density.dbscan import Guarantee
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.regions import Regions
+from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.models import (
     PUBLISHABLE,
     CentreModel,
+    DBSCANModel,
+    DensityModel,
     MixtureModel,
     MorseModel,
     SourceTargetModel,
     decode,
     encode,
 )
-from sfumato.public.grid.synopsis import GridSynopsis
 
 CENTERS = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
 GRID = Grid((0.0, 0.0), (1.0, 2.0), (2, 3))
@@ -95,10 +95,10 @@ def test_a_model_survives_json_exactly():
 
 
 def test_only_listed_types_are_published():
-    from sfumato.private.aggregates import Cells
+    from sfumato.private.aggregates import CellCounts
 
-    with pytest.raises(ReleaseError, match="Cells is not a publishable type"):
-        encode(Cells(GRID))
+    with pytest.raises(ReleaseError, match="CellCounts is not a publishable type"):
+        encode(CellCounts(GRID))
     assert set(PUBLISHABLE) >= {"CentreModel", "GridSynopsis", "Grid", "Domain", "Unit"}
 
 
@@ -206,5 +206,5 @@ def test_rows_far_beyond_any_domain():
 
 
 def test_bounds_of_different_columns():
-    with pytest.raises(ValueError, match="must be of the same columns"):
+    with pytest.raises(ValueError, match="as many lows as highs"):
         decode(changed(Domain.from_bounds((0, 1), 2), high=[1.0]))
