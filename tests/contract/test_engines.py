@@ -53,9 +53,7 @@ UNITS = {
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_same_release_everywhere(make, table, elsewhere, unit):
     if not isinstance(elsewhere, Path) and (unit == "rows" or type(make()).__name__ not in ON_SPARK):
-        pytest.skip(
-            "slow: every aggregate has the same bits on Spark, see test_spark.py"
-        )
+        pytest.skip("slow: every aggregate has the same bits on Spark, see test_spark.py")
     here, there = (make(random_state=3, **UNITS[unit]).fit(X) for X in (table, elsewhere))
     assert encode(here.release_.model) == encode(there.release_.model)
     assert here.privacy_.steps == there.privacy_.steps

@@ -184,8 +184,8 @@ class SourceTargetClustering(PrivateEstimator):
         source : array-like of shape (m, d)
         """
         check_is_fitted(self, "release_")
-        points = self._rows(target, "target")
-        rows = self._rows(source, "source")
+        points = self._exact_rows(target, "target")
+        rows = self._exact_rows(source, "source")
         centers = np.concatenate([self.release_.model.cluster_centers, rows])  # type: ignore[attr-defined]
         return float(KDTree(centers).query(points)[0].mean())
 
@@ -199,7 +199,7 @@ class SourceTargetClustering(PrivateEstimator):
             )
         if self._private_bounds:
             raise ParameterError("`bounds` must be public, got 'private'. Take them from the targets")
-        points = self._rows(target, "target", reset=True)
+        points = self._exact_rows(target, "target", reset=True)
         domain = self.domain(points.shape[1])
         if not 1 <= self.n_clusters <= len(points):
             raise ParameterError(
@@ -216,7 +216,7 @@ class SourceTargetClustering(PrivateEstimator):
             )
         return Targets.covered(points, self._spacing(points, domain)), domain
 
-    def _rows(self, X: Any, name: str, *, reset: bool = False) -> FloatArray:
+    def _exact_rows(self, X: Any, name: str, *, reset: bool = False) -> FloatArray:
         """Rows of a table that may be read exactly."""
         return rows_of(self._open(X, name=name, reset=reset, people=False))
 
