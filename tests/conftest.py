@@ -32,11 +32,30 @@ ROOT = Path(__file__).parents[1]
 QUICK = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25, "radius": 0.5, "min_samples": 20}
 WEAK = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 
+ONE = cluster.LloydKMeans  # speaks for all where the base class does the work
+SLOW_PLACES = ("tests/mutants/", "tests/faults/")
+
 
 def pytest_generate_tests(metafunc):
-    if "estimator_class" in metafunc.fixturenames:
-        classes = [pytest.param(cls, marks=WEAK, id=cls.__name__) for cls in all_estimators()]
-        metafunc.parametrize("estimator_class", classes)
+    """Run a test on every estimator. `make test` takes one for what the base class does."""
+    if "estimator_class" not in metafunc.fixturenames:
+        return
+    of_base = metafunc.definition.get_closest_marker("of_base")
+    metafunc.parametrize(
+        "estimator_class",
+        [
+            pytest.param(cls, marks=[WEAK, pytest.mark.slow] if of_base and cls is not ONE else WEAK)
+            for cls in all_estimators()
+        ],
+        ids=lambda cls: cls.__name__,
+    )
+
+
+def pytest_collection_modifyitems(items):
+    """Leave to `make test-all` what runs on Spark, and folders that are slow as a whole."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith(SLOW_PLACES):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="session")
