@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.budget.records import Sensitivity
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError
 
@@ -114,7 +114,7 @@ def test_a_step_that_cannot_have_run(name):
 
 def test_a_pure_budget_with_gaussian_noise_is_no_statement():
     stated = APPROXIMATE.to_dict() | {"budget": {"epsilon": "1"}}
-    with pytest.raises(ParameterError, match="must not pay for Gaussian noise"):
+    with pytest.raises(ParameterError, match="cannot pay for Gaussian noise"):
         PrivacyStatement.from_dict(stated)
 
 

@@ -317,12 +317,12 @@ def test_a_database_of_something_else_is_left_alone(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE dataset (name TEXT)")
     for call in every_call(Ledger(path, "patients")):
-        assert_refused(call, str(path), "no sfumato ledger")
+        assert_refused(call, str(path), "not a sfumato ledger")
 
 
 def test_an_empty_file_becomes_a_ledger_by_create_alone(path):
     path.touch()
-    assert_refused(Ledger(path, "patients").spent, "no sfumato ledger")
+    assert_refused(Ledger(path, "patients").spent, "not a sfumato ledger")
     assert Ledger.create(path, "patients", Budget(1)).total() == Budget(1)
 
 

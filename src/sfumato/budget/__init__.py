@@ -1,4 +1,4 @@
-"""Budgets, plans, calibration, composition and the ledger: numbers only, no rows and no randomness."""
+"""Budgets, plans, calibration, composition and the ledger. Numbers only: no rows, no randomness."""
 
 from sfumato.budget.amounts import Budget
 from sfumato.budget.calibration import calibrate

@@ -17,7 +17,7 @@ Number: TypeAlias = int | float | str | Fraction | Decimal | np.integer[Any] | n
 # Amounts beyond 1e100 are typing errors, and "1e999999999" would exhaust memory as a fraction.
 _LARGEST_EXPONENT = 100
 _LARGEST = Fraction(10**_LARGEST_EXPONENT)
-# By default Python writes no integer of more than 4300 digits as text.
+# By default Python refuses to write integers of more than 4300 digits as text.
 _MOST_BITS = 14_000
 _RANGE = f"between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT}"
 
@@ -26,31 +26,30 @@ _RANGE = f"between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT}"
 class Budget:
     """An amount of privacy loss: pure, approximate or zero-concentrated.
 
-    Numbers are exact. A float stands for the decimal that was written, so ten times 0.1 is 1.
+    Numbers are exact. A float stands for the decimal you typed, so ten times 0.1 is 1.
 
     Parameters
     ----------
     epsilon : int, float, str, Fraction or Decimal, optional
-        Positive. Alone it is a budget of pure differential privacy.
+        Positive. On its own it is a budget of pure differential privacy.
     delta : int, float, str, Fraction or Decimal, default=0
-        At least 0 and below 1. Above 0 the budget is one of approximate differential privacy.
+        At least 0 and below 1. A positive delta means approximate differential privacy.
     rho : int, float, str, Fraction or Decimal, optional
-        Positive. A budget of zero-concentrated differential privacy (zCDP), given instead of `epsilon`.
+        Positive. A budget of zero-concentrated differential privacy (zCDP), instead of `epsilon`.
 
     Raises
     ------
     ParameterError
-        If an amount is no such number, or if not exactly one of `epsilon` and `rho` is given.
+        If an amount is out of range, or unless exactly one of `epsilon` and `rho` is given.
 
     See Also
     --------
-    sfumato.budget.ledger.Ledger : a total for a data set, and what was spent of it.
+    sfumato.budget.ledger.Ledger : the total budget of a data set, and what was spent.
 
     Notes
     -----
-    A caller cannot ask for nothing: amounts of zero are refused. Nothing is still a value, because a total
-    can be spent to the last digit: it is ``Budget.zero(kind)``, which ``b - b`` gives and which is false in a
-    condition.
+    The constructor refuses an amount of zero. A total can be spent completely, however, so an empty budget
+    exists: ``Budget.zero(kind)``, also the result of ``b - b``. It is false in a condition.
 
     Privacy
     -------
@@ -76,7 +75,7 @@ class Budget:
         if (epsilon is None) == (rho is None):
             got = "neither" if epsilon is None else "both"
             raise ParameterError(
-                f"`epsilon` or `rho` must be given, and not the other, got {got}. "
+                f"exactly one of `epsilon` and `rho` must be given, got {got}. "
                 "Write Budget(epsilon), Budget(epsilon, delta) or Budget(rho=...)."
             )
         exact_delta = as_exact("delta", delta)
@@ -106,13 +105,13 @@ class Budget:
 
     @classmethod
     def zero(cls, kind: Kind = "pure") -> Self:
-        """Return the budget that pays for nothing: ``epsilon=0``, or ``rho=0`` for the kind ``"zcdp"``."""
+        """Return an empty budget: ``epsilon=0``, or ``rho=0`` for the kind ``"zcdp"``."""
         nothing = Fraction(0)
         return cls._of(None, nothing, nothing) if kind == "zcdp" else cls._of(nothing, nothing, None)
 
     @property
     def kind(self) -> Kind:
-        """The guarantee that the budget counts: ``"pure"``, ``"approximate"`` or ``"zcdp"``."""
+        """Kind of guarantee: ``"pure"``, ``"approximate"`` or ``"zcdp"``."""
         if self.rho is not None:
             return "zcdp"
         return "approximate" if self.delta else "pure"
@@ -146,7 +145,7 @@ class Budget:
         return Budget._of(None, Fraction(0), self.epsilon**2 / 2)
 
     def excess_over(self, other: "Budget") -> "Budget":
-        """Return what this budget asks beyond `other`, number by number, and zero where it asks no more.
+        """Return how far each number of this budget exceeds `other`, or zero where it does not.
 
         Examples
         --------
@@ -190,7 +189,7 @@ class Budget:
             )
 
     def _amounts(self) -> dict[str, Fraction]:
-        """Name the numbers that say something: a delta of 0 does not."""
+        """Return the numbers by name, without a delta of 0."""
         named = {"epsilon": self.epsilon, "delta": self.delta or None, "rho": self.rho}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -222,7 +221,7 @@ class Budget:
         delta = numbers.get("delta", Fraction(0))
         if min(numbers.values()) < 0 or delta >= 1:
             raise ParameterError(
-                f"`record` must hold no negative number and a delta below 1, got {dict(record)}."
+                f"`record` must have no negative number and a delta below 1, got {dict(record)}."
             )
         return cls._of(numbers.get("epsilon"), delta, numbers.get("rho"))
 
@@ -242,7 +241,7 @@ def _excess(a: Fraction | None, b: Fraction | None) -> Fraction | None:
 
 
 def _readable(value: Fraction) -> str:
-    """Write the shortest decimal that is exact, or six digits where there is none."""
+    """Write the shortest exact decimal, or six digits if there is none."""
     text = repr(float(value)).removesuffix(".0")
     return text if Fraction(text) == value else f"{float(value):.6g}"
 
@@ -266,23 +265,23 @@ def _positive(name: str, value: Number) -> Fraction:
 
 
 def as_exact(name: str, value: Number) -> Fraction:
-    """Read a number without rounding; a float of any width stands for the shortest decimal that means it.
+    """Read a number without rounding. A float stands for the shortest decimal that gives it.
 
     Parameters
     ----------
     name : str
-        What to call the number in an error.
+        Name of the number in errors.
     value : int, float, str, Fraction, Decimal or NumPy scalar
 
     Returns
     -------
     Fraction
-        Of any sign. Zero, or between 1e-100 and 1e100 in size.
+        Zero, or of either sign with a size between 1e-100 and 1e100.
 
     Raises
     ------
     ParameterError
-        If `value` is no finite number, or a truth value.
+        If `value` is not a finite number, or is a boolean.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""From a plan and a budget to noise: which mechanism each step takes, and how much it may cost.
+"""From a plan and a budget to noise: which mechanism each step uses, and what it may cost.
 
 Pure budgets split epsilon by the shares and use discrete Laplace noise and permute-and-flip. zCDP budgets
-split rho and use discrete Gaussian noise and the exponential mechanism, both of which have half the
-variance (a quarter of the temperature squared) of their pure rivals at equal rho. With (epsilon, delta)
-neither always wins: Laplace noise is best for one count, Gaussian noise for long vectors and for many
-steps; we compose candidates as tightly as we can and keep the one with the least error.
+split rho and use discrete Gaussian noise and the exponential mechanism. At equal rho, these have half the
+variance (a quarter of the squared temperature) of their pure rivals. With (epsilon, delta) neither always
+wins: Laplace noise is best for one count, Gaussian noise for long vectors and many steps. We compose the
+candidates as tightly as we can and keep the one with the least error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUGH, FINE = 2e-3, 1e-4  # precision of loss distributions: to compare candidat
 
 @lru_cache(maxsize=256)
 def calibrate(plan: Plan, budget: Budget, max_rows: int = 1) -> PricedPlan:
-    """Price every step of a plan so that the whole costs `budget` and no more.
+    """Price every step of a plan so that the whole plan costs at most `budget`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def _concentrated(step: Step, rho: Fraction) -> PricedStep:
 
 @cache
 def _mixed(laplace: frozenset[str]) -> Pricing:
-    """Split rho, but give the named steps the pure mechanism of the same zCDP cost."""
+    """Split rho, but give the named steps a pure mechanism of the same zCDP cost."""
 
     def pricing(step: Step, rho: Fraction) -> PricedStep:
         return _pure(step, root_down(2 * rho)) if step.name in laplace else _concentrated(step, rho)
@@ -92,7 +92,7 @@ def _best_approximate(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
 
 
 def _largest(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, precision: float) -> PricedPlan:
-    """Spend as much as is proved to fit, up to a hundredth of `precision`."""
+    """Spend as much as provably fits, to within a hundredth of `precision`."""
     assert budget.epsilon is not None
     epsilon, delta = float(budget.epsilon), float(budget.delta)
 
@@ -103,7 +103,7 @@ def _largest(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, precis
     def surplus(log_total: float) -> float:
         return epsilon_at(priced(math.exp(log_total)).records(), delta, precision) - epsilon
 
-    # What basic composition, or the textbook conversion from zCDP, proves to fit.
+    # Start from what provably fits by basic composition, or by the textbook conversion from zCDP.
     log_inverse = math.log(1 / delta)
     rho = (math.sqrt(log_inverse + epsilon) - math.sqrt(log_inverse)) ** 2
     low = math.log(epsilon if pricing is _pure else rho)
@@ -119,5 +119,5 @@ def _largest(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, precis
 
 
 def _error(plan: PricedPlan) -> float:
-    """Mean log noise, weighted by the shares: the plan's own word on how much each step matters."""
+    """Mean log noise, weighted by the shares: they say how much each step matters."""
     return sum(float(p.step.share) * math.log(max(plan.nominal(p).noise_std, 1e-300)) for p in plan.steps)

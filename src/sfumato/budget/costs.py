@@ -1,4 +1,4 @@
-"""What records cost together. Costs are derived from records and from nothing else."""
+"""Total cost of a list of records. It is derived from the records alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDEST_PLD_SIGMA = 2**11
 
 
 def pure_epsilon(records: Sequence[Record]) -> Fraction | None:
-    """Sum of the pure costs; ``None`` if some record has none (basic composition)."""
+    """Sum of the pure costs (basic composition); ``None`` if a record has none."""
     costs = [record.epsilon for record in records]
     return None if None in costs else sum((c for c in costs if c is not None), Fraction(0))
 
@@ -37,10 +37,10 @@ def total_rho(records: Sequence[Record]) -> Fraction:
 
 
 def epsilon_at(records: Sequence[Record], delta: float, precision: float = 1e-4) -> float:
-    """Smallest epsilon that the records are proved to satisfy together with `delta`.
+    """Smallest epsilon that the records together are proved to satisfy at this `delta`.
 
-    The least of three valid bounds: the sum of pure costs, privacy-loss distributions (tabulated in steps
-    of about `precision` times the total, rounded up), and Rényi orders.
+    It is the smallest of three valid bounds: the sum of pure costs, privacy-loss distributions (tabulated in
+    steps of about `precision` times the total, rounded up), and Rényi orders.
     """
     pure = pure_epsilon(records)
     bounds = [math.inf if pure is None else float(pure)]
@@ -60,7 +60,7 @@ def _pld_epsilon(records: Sequence[Record], delta: float, precision: float) -> f
     if not all(map(_is_scalar, gaussians)):
         return math.inf  # a vector of discrete Gaussians is accounted in zCDP only
     if size > 20:
-        return math.inf  # no privacy to speak of: exp(epsilon) leaves the range of floats
+        return math.inf  # no privacy to speak of: exp(epsilon) overflows
     if delta < SMALLEST_PLD_DELTA or any(record.scale > WIDEST_PLD_SIGMA for record in gaussians):
         return math.inf
     repeats = Counter(replace(record, step="") for record in records)
@@ -75,7 +75,7 @@ def _loss_distribution(record: Record, interval: float) -> privacy_loss_distribu
         return privacy_loss_distribution.from_discrete_gaussian_mechanism(
             scale, sensitivity=shift, value_discretization_interval=interval
         )
-    # The law of a long shift is costly to tabulate and hardly better than the bound for any pure mechanism.
+    # Tabulating a long shift is slow and hardly better than the bound for any pure mechanism.
     if record.mechanism == "discrete Laplace" and _is_scalar(record) and shift <= 2**10:
         return privacy_loss_distribution.from_discrete_laplace_mechanism(
             1 / scale, sensitivity=shift, value_discretization_interval=interval
@@ -100,7 +100,7 @@ def _renyi_divergence(record: Record) -> NDArray[np.float64]:
     # Randomised response is the worst epsilon-DP mechanism: its divergence bounds all others.
     epsilon, order = float(record.epsilon), RENYI_ORDERS
     log_moment = np.logaddexp(order * epsilon, (1 - order) * epsilon) - np.logaddexp(0, epsilon)
-    # A difference of close numbers: without an allowance it can round to zero or below, which means "free".
+    # Close numbers are subtracted: without an allowance the cost could round to zero or below.
     rounding = 1e-15 * (1 + order * epsilon)
     bound: NDArray[np.float64] = np.minimum(zcdp, (log_moment + rounding) / (order - 1))
     return bound

@@ -1,4 +1,4 @@
-"""Exact numbers: decimals as the user wrote them, and roots and scales rounded in a stated direction."""
+"""Roots and scales as fractions, rounded in a stated direction."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_DENOMINATOR = 2**31 - 1
 
 
 def round_scale_up(scale: Fraction, max_numerator: int = MAX_NUMERATOR) -> Fraction:
-    """Least convenient fraction at or above `scale` that the samplers accept.
+    """Round `scale` up to a fraction that the samplers accept.
 
-    A scale that already fits is returned as it is; otherwise it grows by less than one part in 2^28, or by
-    less than 2^-30 if that is more. More noise than asked for never costs privacy.
+    A scale that already fits is returned unchanged. Otherwise it grows by less than one part in 2^28, or by
+    less than 2^-30 if that is more. Extra noise never costs privacy.
     """
     if scale.numerator <= max_numerator and scale.denominator <= MAX_DENOMINATOR:
         return scale
@@ -25,14 +25,14 @@ def round_scale_up(scale: Fraction, max_numerator: int = MAX_NUMERATOR) -> Fract
     rounded = math.ceil(scale / unit) * unit
     if rounded.numerator > max_numerator:
         raise ParameterError(
-            f"the budget must be larger, got one that needs a noise scale of {float(scale):.3g}, above the "
+            f"the budget must be larger: it needs a noise scale of {float(scale):.3g}, above the "
             f"{float(max_numerator):.3g} that the samplers can draw"
         )
     return rounded
 
 
 def root_up(square: Fraction) -> Fraction:
-    """A fraction at or above the square root of `square`, exact where the root is rational and short.
+    """A fraction at or above the square root of `square`; exact if the root is rational and short.
 
     >>> root_up(Fraction(9, 4))
     Fraction(3, 2)
@@ -41,7 +41,7 @@ def root_up(square: Fraction) -> Fraction:
 
 
 def root_down(square: Fraction) -> Fraction:
-    """A fraction at or below the square root of `square`, exact where the root is rational and short."""
+    """A fraction at or below the square root of `square`; exact if the root is rational and short."""
     return _root(square, up=False)
 
 
@@ -57,7 +57,7 @@ def _root(square: Fraction, *, up: bool) -> Fraction:
 
 
 def shorten_up(value: Fraction) -> Fraction:
-    """`value` itself where it is short; otherwise rounded up by less than one part in 2^200."""
+    """`value` itself if it is short, otherwise rounded up by less than one part in 2^200."""
     if value.denominator.bit_length() <= 512:
         return value
     return Fraction(math.ceil(value * 2**400), 2**400)

@@ -1,4 +1,4 @@
-"""The ledger: what may be spent on a data set, what was spent, and on what. One SQLite file, no server."""
+"""The ledger: what may be spent on a data set, and what was spent on what. One SQLite file, no server."""
 
 import json
 import os
@@ -30,19 +30,19 @@ class Charge:
     Attributes
     ----------
     id : int
-        Number of the charge. Later charges have larger numbers, whatever the clock said.
+        Number of the charge. Later charges have larger numbers, whatever the clock says.
     time : str
         When it was charged, in UTC and ISO 8601.
     method : str
         What was run.
     plan : str or dict
-        The plan that was charged, as it was given to `Ledger.charge`.
+        The plan as it was passed to `Ledger.charge`.
     spend : Budget
-        What was charged, in the kind in which it was charged.
+        What was charged, as pure, approximate or zCDP, whichever the run used.
     seeded : bool
-        Whether the noise could be reproduced from a seed. Such a result must not be published.
+        Whether the noise came from a seed. The result must then not be published.
     outcome : {"open", "released", "failed"}
-        Whatever it says, the charge counts.
+        The charge counts in any case.
     """
 
     id: int
@@ -56,41 +56,41 @@ class Charge:
 
 @dataclass(frozen=True, init=False)
 class Ledger:
-    """The budget of one data set, kept in a file that many processes may share.
+    """The budget of one data set, kept in a file that several processes can share.
 
-    A ledger is a path and a name, not a counter: it can be copied, cloned, pickled and sent to workers, and
-    every copy draws on the same budget. Each call opens the file and closes it again.
+    A ledger is a path and a name, not a counter. It can be copied, cloned, pickled and sent to workers; every
+    copy draws on the same budget. Each call opens and closes the file.
 
     Parameters
     ----------
     path : str or path-like
-        The SQLite file. A relative path is made absolute, so that workers in other folders find it.
+        The SQLite file. A relative path is made absolute so that workers in other folders find it.
     dataset : str
         Name of the data set within the file.
     allow_seeded : bool, default=False
-        Accept charges of runs whose noise comes from a seed.
+        Accept runs whose noise comes from a seed.
     timeout : float, default=30.0
         Seconds to wait while another process writes.
 
     See Also
     --------
-    Ledger.create : start a data set with its total.
+    Ledger.create : add a data set and set its total.
 
     Notes
     -----
-    A run is charged before it reads a row, in one transaction that also adds up what was spent, in exact
-    fractions. A run that is killed wastes its charge; it never goes uncounted. A failed run gets nothing
-    back, because it may have shown noisy values before it failed.
+    A run is charged before it reads a row. One transaction adds up what was spent, in exact fractions, and
+    writes the charge. A run that is killed wastes its charge but never goes uncounted. A failed run gets no
+    refund, because it may have shown noisy values before it failed.
 
     Privacy
     -------
-    Unit: that of the charges, which must be the same for all charges of a data set.
-    Guarantee: all charges together stay within the total. The sums are those of basic composition: epsilons
-    and deltas add (Dwork and Roth 2014, Theorem 3.16), rhos add, and in a total of rho a pure epsilon counts
-    as epsilon^2 / 2 (Bun and Steinke 2016, Lemma 1.7 and Proposition 1.4). They hold even if each charge is
+    Unit: the unit of the charges, which must be the same for all charges of a data set.
+    Guarantee: all charges together stay within the total. Charges add up by basic composition: epsilons and
+    deltas add (Dwork and Roth 2014, Theorem 3.16), rhos add, and in a total of rho a pure epsilon counts as
+    epsilon^2 / 2 (Bun and Steinke 2016, Lemma 1.7 and Proposition 1.4). This holds even if each charge is
     chosen after seeing earlier results (Rogers et al. 2016; for rho, Feldman and Zrnic 2021).
     Spends: nothing. Public inputs: everything in the file.
-    Not private: runs that were never charged, and a file that was edited, or put back from an old copy.
+    Not private: runs that were never charged, and a file that was edited or restored from an old copy.
 
     References
     ----------
@@ -135,26 +135,26 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
     def create(
         cls, path: PathLike, dataset: str, total: Budget, *, allow_seeded: bool = False, timeout: float = 30.0
     ) -> Self:
-        """Start a data set, in a new file or beside others in a file that is a ledger already.
+        """Add a data set, in a new file or in an existing ledger.
 
         Parameters
         ----------
         path, dataset, allow_seeded, timeout
             As for `Ledger`.
         total : Budget
-            All that may ever be spent. It cannot be changed later.
+            Everything that may ever be spent. It cannot be changed later.
 
         Raises
         ------
         LedgerError
-            If the data set exists, or if the file cannot be written or is no ledger.
+            If the data set exists, or if the file cannot be written or is not a ledger.
         """
         ledger = cls(path, dataset, allow_seeded=allow_seeded, timeout=timeout)
         _check_amount("total", total)
         with transaction(ledger.path, ledger.timeout, "IMMEDIATE", create=True) as connection:
             if dataset in _names(connection):
                 raise LedgerError(
-                    f"The data set {dataset!r} exists already in {ledger.path}, and its total cannot change. "
+                    f"The data set {dataset!r} already exists in {ledger.path}, and its total cannot change. "
                     f"Use it with Ledger(path, {dataset!r}), or choose another name."
                 )
             insert(connection, "dataset", name=dataset, time=_now(), **total.to_dict())
@@ -169,7 +169,7 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
     def charge(
         self, spend: Budget, *, method: str, plan: str | Mapping[str, Any], seeded: bool = False
     ) -> int:
-        """Spend part of the budget, before anything is computed.
+        """Spend part of the budget before anything is computed.
 
         Parameters
         ----------
@@ -178,21 +178,21 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
         method : str
             What will be run.
         plan : str or dict
-            What the run will ask, for the history. A dict must be writable as JSON.
+            What the run will ask, for the history. A dict must be serialisable as JSON.
         seeded : bool, default=False
             Whether the noise will come from a seed.
 
         Returns
         -------
         int
-            Number of the charge, for `settle`. When it is returned, the charge is on disk.
+            Number of the charge, for `settle`. By the time it is returned, the charge is on disk.
 
         Raises
         ------
         BudgetExceededError
-            If `spend` is more than what remains.
+            If `spend` is more than remains.
         ParameterError
-            If `spend` is of a kind that the total cannot count.
+            If `spend` is of a kind that the total does not cover.
         LedgerError
             If the file cannot be used, the data set is closed or unknown, or seeded runs are not allowed.
             Nothing is charged after any of these errors.
@@ -202,33 +202,34 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
         _checked_name("method", method)
         if seeded and not self.allow_seeded:
             raise LedgerError(
-                f"A seeded run is not charged to {self.dataset!r}: who knows the seed can remove the noise. "
+                f"A seeded run cannot be charged to {self.dataset!r}: "
+                "anyone who knows the seed can remove the noise. "
                 "Leave out `random_state`, or use Ledger(..., allow_seeded=True) for tests on public data."
             )
         with transaction(self.path, self.timeout, "IMMEDIATE") as connection:
             key, total = self._find(connection)
             if _is_closed(connection, key):
                 raise LedgerError(
-                    f"The data set {self.dataset!r} in {self.path} is closed, for good. "
+                    f"The data set {self.dataset!r} in {self.path} is closed for good. "
                     "Nothing more can be released from it under this ledger."
                 )
             self._check_fits(spend, total, _spent(connection, key, total))
             return insert(connection, "charge", dataset=key, time=_now(), method=method, **line)
 
     def settle(self, charge_id: int, outcome: Literal["released", "failed"]) -> None:
-        """Note how a charged run ended. No outcome gives budget back.
+        """Note how a charged run ended. No outcome refunds the budget.
 
         Parameters
         ----------
         charge_id : int
-            What `charge` returned.
+            Number that `charge` returned.
         outcome : {"released", "failed"}
-            A charge that is never settled stays ``"open"``. Settling twice in the same way does nothing.
+            A charge that is never settled stays ``"open"``. Repeating the same outcome does nothing.
 
         Raises
         ------
         LedgerError
-            If the charge is unknown, or settled in the other way.
+            If the charge is unknown, or already has the other outcome.
         """
         if outcome not in ("released", "failed"):
             raise ParameterError(f"`outcome` must be 'released' or 'failed', got {outcome!r}.")
@@ -242,7 +243,7 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
                 raise LedgerError(f"Charge {charge_id!r} of {self.dataset!r} {state}. See `history()`.")
 
     def close(self) -> None:
-        """Accept no more charges, ever. What is open can still be settled."""
+        """Accept no more charges, ever. Open charges can still be settled."""
         with transaction(self.path, self.timeout, "IMMEDIATE") as connection:
             key, _ = self._find(connection)
             if not _is_closed(connection, key):
@@ -254,17 +255,17 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
             return _is_closed(connection, self._find(connection)[0])
 
     def total(self) -> Budget:
-        """Return all that may ever be spent on the data set."""
+        """Return the total that may ever be spent on the data set."""
         with transaction(self.path, self.timeout) as connection:
             return self._find(connection)[1]
 
     def spent(self) -> Budget:
-        """Return what was charged so far, in the kind of the total. It is false while nothing was."""
+        """Return what was charged so far, in the numbers of the total. It is false if nothing was."""
         with transaction(self.path, self.timeout) as connection:
             return _spent(connection, *self._find(connection))
 
     def remaining(self) -> Budget:
-        """Return the total less what was spent. It is false when nothing is left."""
+        """Return the total minus what was spent. It is false when nothing is left."""
         with transaction(self.path, self.timeout) as connection:
             key, total = self._find(connection)
             return total - _spent(connection, key, total)
@@ -338,7 +339,7 @@ def _budget(amounts: Iterable[str | None]) -> Budget:
     try:
         return Budget.from_dict({name: text for name, text in named if text is not None})
     except ParameterError as error:
-        raise LedgerError("The ledger holds an amount that is no exact number. Restore a backup.") from error
+        raise LedgerError("The ledger has an amount that is not exact. Restore a backup.") from error
 
 
 def _plan(text: str) -> str | dict[str, Any]:
@@ -347,7 +348,7 @@ def _plan(text: str) -> str | dict[str, Any]:
     except (ValueError, RecursionError):
         plan = None
     if not isinstance(plan, str | dict):
-        raise LedgerError("The ledger holds a plan that is not as it was written. Restore a backup.")
+        raise LedgerError("The ledger has a plan that was altered. Restore a backup.")
     return plan
 
 
@@ -383,10 +384,10 @@ def _checked_timeout(timeout: float) -> float:
 
 def _as_json(plan: str | Mapping[str, Any]) -> str:
     if not isinstance(plan, str | Mapping):
-        raise ParameterError(f"`plan` must be a text or a dict, got {type(plan).__name__}.")
+        raise ParameterError(f"`plan` must be a string or a dict, got {type(plan).__name__}.")
     try:
         return json.dumps(plan if isinstance(plan, str) else dict(plan), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"`plan` must be writable as JSON, got {type(plan).__name__}: {error}."
+            f"`plan` must be serialisable as JSON, got {type(plan).__name__}: {error}."
         ) from error

@@ -1,4 +1,4 @@
-"""The SQLite file behind a ledger: schema, append-only rules, transactions, and errors in words."""
+"""The SQLite file behind a ledger: schema, append-only rules, transactions, readable errors."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ _FORBIDDEN = {
     "replace": "BEFORE INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE {taken})",
 }
 _CAUSES = {
-    sqlite3.SQLITE_BUSY: "is locked: another process kept it for longer than timeout={timeout:g} seconds. "
+    sqlite3.SQLITE_BUSY: "is locked: another process held it for longer than timeout={timeout:g} seconds. "
     "Try again, or give a larger `timeout`.",
     sqlite3.SQLITE_NOTADB: "is not a SQLite database. Give the path of a ledger, or of a new file.",
-    sqlite3.SQLITE_READONLY: "is read-only here. Let this user write to the file and to its folder.",
+    sqlite3.SQLITE_READONLY: "is read-only. Give this user write access to the file and its folder.",
     sqlite3.SQLITE_FULL: "could not be written, because the disk is full. Free some space.",
     sqlite3.SQLITE_CORRUPT: "is damaged ({error}). Restore a backup and charge what was released since.",
 }
 _DAMAGED = (
-    "The ledger {path} is damaged, or was edited: its tables are not as they were written. Restore a backup "
+    "The ledger {path} is damaged or was edited: its tables are not as sfumato wrote them. Restore a backup "
     "and charge what was released since."
 )
 
@@ -43,7 +43,7 @@ _DAMAGED = (
 def transaction(
     path: Path, timeout: float, begin: str = "DEFERRED", *, create: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Open the ledger for one transaction; leaving early rolls back, and errors name path and fix."""
+    """Open the ledger for one transaction. Leaving early rolls back; errors name the path and the fix."""
     uri = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)) as connection:
@@ -54,7 +54,7 @@ def transaction(
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise LedgerError(_explained(error, path, timeout)) from error
-    except UnicodeDecodeError:  # SQLite quotes a part of the file that is no text
+    except UnicodeDecodeError:  # SQLite quotes a part of the file that is not text
         raise LedgerError(_DAMAGED.format(path=path)) from None
 
 
@@ -74,7 +74,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path, create: bool) -> N
             connection.execute(statement)
     elif application != _APPLICATION_ID:
         raise LedgerError(
-            f"The database {path} is no sfumato ledger. Give the path of one, or of a new file."
+            f"The database {path} is not a sfumato ledger. Give the path of one, or of a new file."
         )
     elif version != _SCHEMA_VERSION:
         raise LedgerError(
@@ -86,7 +86,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path, create: bool) -> N
 
 
 def _is_whole(connection: sqlite3.Connection) -> bool:
-    """Whether tables and rules are those of the schema, and no row is lost or of another type."""
+    """Whether the tables and rules match the schema, and no row is lost or of the wrong type."""
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     written = {_lax(sql) for sql in _schema() if sql.startswith("CREATE")}
     if {_lax(str(sql)) for (sql,) in found} != written:
@@ -96,7 +96,7 @@ def _is_whole(connection: sqlite3.Connection) -> bool:
 
 
 def _lax(sql: str) -> str:
-    """The statement as an older SQLite takes it."""
+    """The statement in the form that older versions of SQLite accept."""
     return sql.removesuffix(" STRICT")
 
 

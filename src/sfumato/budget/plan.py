@@ -1,4 +1,4 @@
-"""A plan: the named steps of an algorithm with their shares, and what they cost once a budget is set."""
+"""A plan: the named steps of an algorithm, their shares of the budget, and what they cost."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Step:
     repeats : int
         How often the question is asked.
     sensitivity : Sensitivity
-        For one row; the default is that of a count or of disjoint cells. A step that moves several entries
-        may turn out smaller when it is asked (a radius released by then), never wider.
+        For one row; the default fits a count or disjoint cells. A step that moves several entries may turn
+        out to have a smaller sensitivity when asked (a radius released by then), never a larger one.
     selection : bool
         Whether the step chooses an index by score instead of adding noise.
     """
@@ -74,14 +74,14 @@ class Plan:
     def __init__(self, *steps: Step) -> None:
         names = [step.name for step in steps]
         if not steps or len(set(names)) < len(names):
-            raise ParameterError(f"a plan needs steps with distinct names, got {names}")
+            raise ParameterError(f"the steps of a plan must have distinct names, got {names}")
         total = sum((Fraction(step.share) for step in steps), Fraction(0))
         if total != 1:
             raise ParameterError(f"the shares of a plan must sum to 1, got {total} over {names}")
         object.__setattr__(self, "steps", steps)
 
     def after(self, others: Sequence[Step], share: Fraction) -> Plan:
-        """Plan in which other steps come first and take a share of the whole budget."""
+        """Plan in which other steps come first and take this share of the whole budget."""
         first = (replace(step, share=Fraction(step.share) * share) for step in others)
         return Plan(*first, *(replace(step, share=Fraction(step.share) * (1 - share)) for step in self.steps))
 
@@ -103,7 +103,7 @@ class PricedStep:
     cost: Fraction
 
     def record(self, sensitivity: Sensitivity) -> Record:
-        """Record of one ask on something of this sensitivity: the noise scale follows from the cost."""
+        """Record of one ask at this sensitivity; the noise scale follows from the cost."""
         match self.mechanism:
             case "discrete Laplace":
                 scale = sensitivity.l1 / self.cost
@@ -117,13 +117,13 @@ class PricedStep:
 
 @dataclass(frozen=True)
 class PricedPlan:
-    """A plan calibrated to a budget. Prints as a table; this is what the ledger stores and the curator runs.
+    """A plan calibrated to a budget. The ledger stores it and the curator runs it. Prints as a table.
 
     Parameters
     ----------
     budget : Budget
     max_rows : int
-        Row cap per privacy unit: sensitivities are this many times those of one row.
+        Row cap per privacy unit. Sensitivities are multiplied by it.
     steps : tuple of PricedStep
     """
 
@@ -139,15 +139,15 @@ class PricedPlan:
         raise PlanError(f"step {name!r} is not in the plan, which declares {known}")
 
     def nominal(self, priced: PricedStep) -> Record:
-        """Record of one ask of a step, at the sensitivity that it declares."""
+        """Record of one ask of a step, at its declared sensitivity."""
         return priced.record(priced.step.sensitivity.times(self.max_rows))
 
     def records(self) -> tuple[Record, ...]:
-        """Records of all asks of all steps, at the sensitivities that they declare."""
+        """Records of all asks of all steps, at their declared sensitivities."""
         return tuple(self.nominal(priced) for priced in self.steps for _ in range(priced.step.repeats))
 
     def cost(self) -> Budget:
-        """What the whole plan costs, in the kind of its budget."""
+        """Cost of the whole plan, as the same kind of budget."""
         return composed(self.records(), self.budget)
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -172,7 +172,7 @@ class PricedPlan:
 
 
 def composed(records: Sequence[Record], budget: Budget) -> Budget:
-    """Total cost of records, in the kind of `budget`: exact for pure and zCDP, the better bound otherwise."""
+    """Total cost of records, as the kind of `budget`: exact for pure and zCDP, else the best bound."""
     if budget.kind == "zcdp":
         return _amount(rho=shorten_up(total_rho(records)))
     if budget.kind == "pure":
@@ -182,11 +182,11 @@ def composed(records: Sequence[Record], budget: Budget) -> Budget:
         return _amount(epsilon=shorten_up(epsilon))
     epsilon = as_exact("epsilon", epsilon_at(records, float(budget.delta)))
     promised = budget.epsilon or epsilon
-    # Calibration stops one part in 10^6 short; the promised number is then a valid bound and reads better.
+    # Calibration stops one part in 10^6 short. The promised number is then a valid bound and reads better.
     close_below = promised * Fraction(99999, 100000) < epsilon <= promised
     return _amount(epsilon=promised if close_below else epsilon, delta=budget.delta)
 
 
 def _amount(**numbers: Fraction) -> Budget:
-    """Build a budget that may be zero: a run may ask nothing, or so little that delta covers it."""
+    """Build a budget that may be zero: a run may ask nothing, or delta may cover all it asks."""
     return Budget.from_dict({name: str(value) for name, value in numbers.items()})

@@ -1,4 +1,4 @@
-"""What happened: which mechanism ran, on which sensitivity, at which noise scale."""
+"""What happened: which mechanism ran, at which sensitivity and noise scale."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Sensitivity:
     l2_squared : int
         Largest change in squared L2 norm.
     spread : int
-        Largest value of (greatest change - least change) over the entries. Selection depends on differences
-        of scores only, so this is what it pays for.
+        Largest value of (greatest change - least change) over the entries. A selection depends only on
+        differences of scores, so this is what it pays for.
     coordinates : int
         Largest number of entries that change.
     """
@@ -37,7 +37,7 @@ class Sensitivity:
     def times(self, max_rows: int) -> Sensitivity:
         """Sensitivity for a person with at most `max_rows` rows.
 
-        By the triangle inequality every norm grows at most by the factor `max_rows`. The rows may fall on
+        By the triangle inequality every norm grows by at most the factor `max_rows`. The rows may fall on
         different entries, so up to `max_rows` times as many entries change.
         """
         return Sensitivity(
@@ -55,7 +55,7 @@ class Record:
     Parameters
     ----------
     step : str
-        Name of the plan's step.
+        Name of the step in the plan.
     mechanism : str
     sensitivity : Sensitivity
         For one privacy unit: the row cap is already applied.
@@ -71,7 +71,7 @@ class Record:
 
     @property
     def epsilon(self) -> Fraction | None:
-        """Pure cost: L1 sensitivity (for a selection: spread) over scale. ``None`` for Gaussian noise."""
+        """Pure cost: L1 sensitivity (spread, for a selection) over scale. ``None`` for Gaussian noise."""
         match self.mechanism:
             case "discrete Laplace":
                 return self.sensitivity.l1 / self.scale

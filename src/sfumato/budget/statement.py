@@ -22,18 +22,18 @@ _LARGEST_RHO = 10**90  # of a step in a file: beyond, sums leave the range of bu
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """The guarantee of a release: derived from the records of what ran, not from intentions.
+    """The guarantee of a release, derived from the records of what actually ran.
 
     Parameters
     ----------
     budget : Budget
-        What was promised, and charged.
+        What was promised and charged.
     unit : Unit
         Who is protected.
     steps : tuple of Record
         Every use of a mechanism.
     seeded : bool
-        Whether the noise came from a seed; then there is no guarantee towards anyone who may guess the seed.
+        Whether the noise came from a seed. There is then no guarantee against anyone who guesses the seed.
     """
 
     budget: Budget
@@ -43,12 +43,12 @@ class PrivacyStatement:
 
     @cached_property
     def spent(self) -> Budget:
-        """Composition of all steps, in the kind of the budget; never above it."""
+        """Total cost of all steps, as the same kind of budget; never above it."""
         return composed(self.steps, self.budget)
 
     @property
     def epsilon(self) -> float | None:
-        """Epsilon of the steps together; ``None`` for a rho budget (see `epsilon_at`)."""
+        """Epsilon of all steps together; ``None`` for a rho budget (see `epsilon_at`)."""
         return None if self.spent.epsilon is None else float(self.spent.epsilon)
 
     @property
@@ -62,13 +62,13 @@ class PrivacyStatement:
         return None if self.spent.rho is None else float(self.spent.rho)
 
     def after(self, earlier: PrivacyStatement) -> PrivacyStatement:
-        """Statement of this release together with an earlier one that it rests on, of the same unit.
+        """Statement of this release together with an earlier one that it builds on, for the same unit.
 
-        If one of them is in rho, so is the sum, which a budget with a delta cannot be part of.
+        If either is in rho, so is the sum; a budget with a delta can then not be added.
         """
         if earlier.unit.column != self.unit.column:
             raise ParameterError(
-                f"what a release rests on must protect {self.unit}, as it does itself, got {earlier.unit}"
+                f"the earlier release must protect {self.unit}, as this one does, got {earlier.unit}"
             )
         steps, seeded = earlier.steps + self.steps, earlier.seeded or self.seeded
         budgets = [earlier.budget, self.budget]
@@ -77,7 +77,7 @@ class PrivacyStatement:
         return PrivacyStatement(budgets[0] + budgets[1], self.unit, steps, seeded)
 
     def epsilon_at(self, delta: float) -> float:
-        """Epsilon that the steps together satisfy at another `delta`."""
+        """Epsilon of all steps together at another `delta`."""
         return epsilon_at(self.steps, delta)
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class PrivacyStatement:
         return text + (f", except with probability {self.delta:.3g}." if self.delta else ".")
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-able form; numbers are exact."""
+        """Return a form that can be written as JSON; numbers are exact."""
         return {
             "statement": str(self),
             "budget": self.budget.to_dict(),
@@ -119,31 +119,31 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> PrivacyStatement:
-        """Inverse of `to_dict`; the sums are computed again from the steps."""
+        """Inverse of `to_dict`. Totals are recomputed from the steps."""
         steps = tuple(_record(**step) for step in data["steps"])  # type: ignore[attr-defined]
         budget, seeded = Budget.from_dict(data["budget"]), data["seeded"]  # type: ignore[arg-type]
         if budget.kind == "pure" and any(record.epsilon is None for record in steps):
-            raise ParameterError("a pure budget must not pay for Gaussian noise, got a step with it")
+            raise ParameterError("a pure budget cannot pay for Gaussian noise, got a step that uses it")
         if not isinstance(seeded, bool):
             raise ParameterError(f"`seeded` must be true or false, got {seeded!r}")
         return cls(budget, Unit(**data["unit"]), steps, seeded)  # type: ignore[arg-type]
 
 
 def _record(step: str, mechanism: Mechanism, sensitivity: dict[str, int], scale: str) -> Record:
-    """Record that a file states, if it is one of a mechanism that can run."""
+    """Record read from a file, checked to be one that could have run."""
     if not isinstance(step, str) or mechanism not in get_args(Mechanism):
         raise ParameterError(f"a step must have a name and a known mechanism, got {step!r}, {mechanism!r}")
     if not all(isinstance(number, int) and number > 0 for number in sensitivity.values()):
-        raise ParameterError(f"the sensitivity of step {step!r} must be in positive integers")
+        raise ParameterError(f"the sensitivity of step {step!r} must consist of positive integers")
     exact = as_exact("scale", scale)
     if not (0 < exact.numerator <= MAX_NUMERATOR and exact.denominator <= MAX_DENOMINATOR):
-        raise ParameterError(f"the noise of step {step!r} must be of a scale that can be drawn")
+        raise ParameterError(f"the noise scale of step {step!r} must be one that the samplers can draw")
     record = Record(step, mechanism, Sensitivity(**sensitivity), exact)
     if record.rho > _LARGEST_RHO:
-        raise ParameterError(f"the cost of step {step!r} must be one that can be paid, got more")
+        raise ParameterError(f"the cost of step {step!r} must be at most rho=1e90, got more")
     return record
 
 
 def _rounded_up(value: float) -> str:
-    """Three digits, never below `value`: it stands after "at most"."""
+    """Three digits, never below `value`: it follows "at most"."""
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)):.3g}"

@@ -1,6 +1,6 @@
 """Public facts about a table: its space, its columns, and how space is cut into groups.
 
-Everything here is stated before the data is opened, or is a map of one row by itself.
+Everything here is declared before the data is opened, or maps one row at a time.
 """
 
 from sfumato.domain.arrays import FloatArray, IntArray, check_shape

@@ -1,4 +1,4 @@
-"""Arrays as callers give them. Errors name shapes and types, never values."""
+"""Checks of arrays that callers pass in. Errors name shapes and types, never values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
-# scikit-learn quotes values and the number of rows in some of its messages: only these pass as they are.
+# Some scikit-learn messages quote values or the number of rows. Only these are passed on unchanged.
 _HARMLESS = ("X has ", "The feature names should match", "Found array with dim")
 _REFUSALS = {
     "contains NaN": "must have no missing values, got NaN somewhere: drop or fill them",
@@ -28,37 +28,23 @@ _NO_NUMBERS = "must be a table of numbers: drop or encode the other columns"
 
 
 def checked(check: Callable[[], T], name: str = "X") -> T:
-    """What a check of scikit-learn returns, or an error that quotes nothing of the table.
-
-    Parameters
-    ----------
-    check : callable
-    name : str
-        Of the table, for the message.
-    """
+    """Run a scikit-learn check of the table `name`. If it fails, raise an error that quotes no data."""
     try:
-        with np.errstate(invalid="ignore"):  # of a sum of infinities
+        with np.errstate(invalid="ignore"):  # from a sum of infinities
             return check()
     except (ValueError, OverflowError) as error:
         problem = str(error)
-    # Raised out here, so that no traceback holds the message above.
+    # Raised outside the handler, so that no traceback contains the original message.
     raise DataError(_without_data(problem, name))
 
 
 def numbers(values: ArrayLike, name: str = "X") -> FloatArray:
-    """The values as floats, or an error that quotes none of them.
-
-    Parameters
-    ----------
-    values : array-like
-    name : str
-        Of the table, for the message.
-    """
+    """Convert the values of the table `name` to floats. If that fails, raise an error that quotes none."""
     with suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(values)
         if not np.iscomplexobj(array):
             return array.astype(np.float64, copy=False)
-    # Raised out here, so that no traceback holds NumPy's message, which quotes the value.
+    # Raised outside the handler, so that no traceback contains NumPy's message, which quotes the value.
     raise DataError(f"`{name}` {_NO_NUMBERS}")
 
 
@@ -72,6 +58,6 @@ def _without_data(problem: str, name: str) -> str:
 
 
 def check_shape(name: str, array: NDArray[Any], *shape: int) -> None:
-    """Refuse a public array that a kernel would read beyond its end."""
+    """Raise if a public array has the wrong shape: a kernel would read past its end."""
     if array.shape != shape:
         raise ParameterError(f"`{name}` must have shape {shape}, got {array.shape}")

@@ -1,4 +1,4 @@
-"""Which named columns of a table are read, and as what. Declarations only: nothing here reads a row."""
+"""Which columns of a table are read, and how. Declarations only: nothing here reads a row."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _DATE = datetime.date | np.datetime64  # a datetime is a date
 
 @dataclass(frozen=True)
 class Coordinate:
-    """One coordinate of a clustering and the column that it is read from.
+    """One coordinate of a clustering and the column it is read from.
 
     Parameters
     ----------
     column : str
     kind : {"number", "date", "level"}
-        A number of any width, or a boolean, as it is; a date or time as days since the start of 1970, in UTC;
-        or 1 where a category has the level, and 0 elsewhere.
+        Numbers and booleans are used as they are. Dates and times become days since the start of 1970, in
+        UTC. A level is 1 where the category has that level, and 0 elsewhere.
     level : str, int, float or bool, optional
     """
 
@@ -42,7 +42,7 @@ class Coordinate:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are read, and how. A map of rows one by one: nothing is learnt from the table.
+    """Which columns of a table are read, and how. Each row is read on its own; nothing is learnt from others.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Columns:
     unit : str, optional
         Column that names the person.
     missing : {"error", "drop"}
-        What to do with rows where a value is missing or not finite.
+        What to do with rows that have a missing or infinite value.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -64,7 +64,7 @@ class Columns:
 
     @property
     def source_names(self) -> list[str]:
-        """Columns to read, the unit's last, each once."""
+        """Columns to read, each once, with the unit's column last."""
         names = [coordinate.column for coordinate in self.coordinates]
         return list(dict.fromkeys([*names, self.unit] if self.unit else names))
 
@@ -72,19 +72,19 @@ class Columns:
 def read_bounds(
     bounds: object, names: Sequence[str] | None, unit: Unit, missing: Missing = "error"
 ) -> tuple[Columns, Domain]:
-    """What `bounds` says about the columns of a table: which are read, how, and between which limits.
+    """Work out from `bounds` which columns are read, how, and between which limits.
 
     Parameters
     ----------
     bounds : mapping, (low, high) or Ball
-        A mapping chooses columns by name and gives for each a tuple ``(low, high)`` of numbers or of dates,
-        or a list of levels. Anything else is for all columns, which are then numbers.
+        A mapping chooses columns by name and gives each a tuple ``(low, high)`` of numbers or dates, or a
+        list of levels. Anything else applies to all columns, which must then be numbers.
     names : sequence of str, optional
-        Columns of the table, if known.
+        Column names of the table, if known.
     unit : Unit
     missing : {"error", "drop"}
     """
-    if named := getattr(bounds, "columns", ()):  # what `estimate_bounds` found for named columns
+    if named := getattr(bounds, "columns", ()):  # from `estimate_bounds` on named columns
         bounds = dict(zip(named, zip(*bounds, strict=True), strict=True))  # type: ignore[misc]
     if not isinstance(bounds, Mapping):
         chosen = [name for name in names or () if name != unit.column]
@@ -92,9 +92,9 @@ def read_bounds(
         _check_columns(columns, names)
         return columns, Domain.from_bounds(bounds, len(chosen), unit)
     if not bounds or not all(isinstance(name, str) for name in bounds):
-        raise ParameterError(f"`bounds` must name at least one column, by strings, got {list(bounds)!r}")
+        raise ParameterError(f"`bounds` must name at least one column, as a string, got {list(bounds)!r}")
     if unit.column in bounds:
-        raise ParameterError(f"`bounds` must not name the column of `unit`, got {unit.column!r}")
+        raise ParameterError(f"`bounds` must not include the `unit` column, got {unit.column!r}")
     limits = [limit for name, value in bounds.items() for limit in _limits(name, value)]
     columns = Columns(tuple(coordinate for coordinate, _, _ in limits), unit.column, missing)
     _check_columns(columns, names)
@@ -103,12 +103,12 @@ def read_bounds(
 
 
 def names_columns(bounds: object) -> bool:
-    """Whether `bounds` name the columns that they are for."""
+    """Whether `bounds` name the columns they apply to."""
     return isinstance(bounds, Mapping) or len(getattr(bounds, "columns", ())) > 0
 
 
 def days(date: _DATE) -> float:
-    """Days from the start of 1970 to a date or time; one without time zone is in UTC."""
+    """Days from the start of 1970 to a date or time. Without a time zone, UTC is assumed."""
     if isinstance(date, datetime.datetime) and date.tzinfo is not None:
         date = date.astimezone(datetime.UTC).replace(tzinfo=None)
     ticks = np.array(date, dtype="datetime64[us]")
@@ -143,7 +143,7 @@ def _levels(name: str, levels: list[Any]) -> list[Level]:
 
 
 def check_names(wanted: Iterable[str], names: Sequence[str]) -> None:
-    """Refuse names that no column of a table has."""
+    """Raise if the table lacks one of the wanted columns."""
     for name in wanted:
         if name not in names:
             raise ParameterError(f"column {name!r} must be in the table, which has {', '.join(names)}")
@@ -154,4 +154,4 @@ def _check_columns(columns: Columns, names: Sequence[str] | None) -> None:
         return
     check_names(columns.source_names, names)
     if not columns.coordinates:
-        raise ParameterError("the table must have at least one column besides that of `unit`")
+        raise ParameterError("the table must have at least one column besides `unit`")

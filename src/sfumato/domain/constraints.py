@@ -1,4 +1,4 @@
-"""What a public parameter may be: checks that take a name and a value, and echo both if they refuse."""
+"""Checks of public parameters. Each takes a name and a value, and its error repeats both."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def positive(least: float = 0.0, most: float = 1e300) -> Check:
 
 
 def between(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Check:
-    """A number from `low` to `high`; the ends may be left out."""
+    """A number from `low` to `high`; either end can be excluded."""
     limits = f"between {low:g} and {high:g}" if open_low else f"from {low:g} to {high:g}"
 
     def check(name: str, value: object) -> None:
@@ -58,7 +58,7 @@ def flag(name: str, value: object) -> None:
 
 
 def one_of(*choices: str) -> Check:
-    """One of some strings."""
+    """One of the given strings."""
 
     def check(name: str, value: object) -> None:
         if not isinstance(value, str) or value not in choices:
@@ -68,7 +68,7 @@ def one_of(*choices: str) -> Check:
 
 
 def auto_or(other: Check) -> Check:
-    """ "auto", or what another check allows."""
+    """ "auto", or a value that another check allows."""
 
     def check(name: str, value: object) -> None:
         if not (isinstance(value, str) and value == "auto"):
@@ -78,7 +78,7 @@ def auto_or(other: Check) -> Check:
 
 
 def none_or(other: Check) -> Check:
-    """None, or what another check allows."""
+    """None, or a value that another check allows."""
 
     def check(name: str, value: object) -> None:
         if value is not None:

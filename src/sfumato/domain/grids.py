@@ -37,7 +37,7 @@ class Grid:
             raise ParameterError(f"`shape` must be at least 1 in every column, got {self.shape}")
 
     def check(self) -> None:
-        """Refuse a grid whose cells have no place or no number: a file may state one."""
+        """Raise if a grid, perhaps read from a file, has unusable edges or too many cells."""
         edges = np.array([self.low, self.high])
         in_range = (np.abs(edges) <= 10 * LARGEST_BOUND).all()
         if not in_range or not (self.widths >= 1 / LARGEST_BOUND**2).all():
@@ -46,10 +46,10 @@ class Grid:
             raise ParameterError(f"`shape` must have at most 2^62 cells, got {self.shape}")
 
     def check_cells(self, cells: IntArray) -> None:
-        """Refuse what is no list of cells in increasing order."""
+        """Raise unless `cells` is a list of cells in increasing order."""
         is_list = cells.ndim == 1 and (not len(cells) or 0 <= cells[0] <= cells[-1] < self.n_cells)
         if not is_list or (cells[1:] <= cells[:-1]).any():
-            raise ParameterError(f"`cells` must be increasing and below {self.n_cells}, got others")
+            raise ParameterError(f"`cells` must be increasing integers from 0 to below {self.n_cells}")
 
     @classmethod
     def over(cls, domain: Domain, cells_per_side: int) -> Grid:
@@ -78,7 +78,7 @@ class Grid:
         return np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
 
     def refined(self, factor: int) -> Grid:
-        """The same box with every cell cut into ``factor`` parts along each column."""
+        """Grid over the same box, with each cell cut into ``factor`` parts along each column."""
         return Grid(self.low, self.high, tuple(m * factor for m in self.shape))
 
     def index(self, rows: ArrayLike) -> IntArray:
@@ -93,7 +93,7 @@ class Grid:
 def cell_index(
     rows: FloatArray, low: FloatArray, inverse_width: FloatArray, shape: IntArray, out: IntArray
 ) -> None:
-    """Fill `out` with the flat C-order cell of each row; the comparison in floats keeps the cast in range."""
+    """Fill `out` with the flat C-order cell of each row. Clamping before the cast keeps it in range."""
     for i in range(rows.shape[0]):
         flat = np.int64(0)
         for j in range(rows.shape[1]):

@@ -1,8 +1,8 @@
 """Public partitions of space: which group a row belongs to, as a function of that row alone.
 
-A group index depends on nothing but the row and public numbers, in floating point too: sums are taken in one
-fixed order, whatever the block in which a row arrives. A matrix product would not do, since it may round a
-row differently in another place of the table, and one row could then move another to a different group.
+A group index depends only on the row and on public numbers, even in floating point: sums are taken in a fixed
+order, whichever block a row arrives in. A matrix product may round a row differently at another place of the
+table, so one row could move another into a different group.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _INVERSES = np.array([0.0, *(1.0 / n for n in range(1, 13))])
 
 
 class Partition(Protocol):
-    """Disjoint groups. Those of `Voronoi`, `GaussianCells`, `Tree` and `Grid` cover all of space."""
+    """Disjoint groups. `Voronoi`, `GaussianCells`, `Tree` and `Grid` cover all of space."""
 
     @property
     def n_cells(self) -> int:
         """Number of groups."""
 
     def index(self, rows: FloatArray) -> IntArray:
-        """Group of each row: an integer in [0, n_cells), or -1 for a row that is in none."""
+        """Group of each row: an integer in [0, n_cells), or -1 if it is in none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Voronoi:
-    """Each row belongs to the nearest of some public centres; ties go to the first.
+    """Each row belongs to the nearest public centre; ties go to the first.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Voronoi:
 
     @cached_property
     def _origin(self) -> FloatArray:
-        # Measured from among the centres, x.c - c.c/2 loses no digits to a far origin.
+        # With an origin among the centres, x.c - c.c/2 loses no digits.
         origin: FloatArray = self.centers.mean(axis=0)
         return origin
 
@@ -78,15 +78,15 @@ class Voronoi:
 class GaussianCells:
     """Each row belongs to the component of a public Gaussian mixture with the largest weighted density.
 
-    Ties go to the first. Rows can also be shared among all components, see `responsibilities`.
+    Ties go to the first. `responsibilities` shares each row among all components instead.
 
     Parameters
     ----------
     offsets : float array of shape (k,)
-        Logarithm of the weight, less that of the determinant of the covariance's Cholesky factor.
+        Log weight minus the log determinant of the covariance's Cholesky factor.
     means : float array of shape (k, d)
     whiteners : float array of shape (k, d, d)
-        Inverse Cholesky factors of the covariances; what is above the diagonal is not read.
+        Inverse Cholesky factors of the covariances. Entries above the diagonal are not read.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class GaussianCells:
         _check("weights", weights, k)
         _check("covariances", covariances, k, d, d)
         if not (weights > 0).all():
-            raise ParameterError(f"`weights` must be positive, got {weights.min():g}. Drop such components")
+            raise ParameterError(f"`weights` must be positive, got {weights.min():g}. Drop the others")
         try:
             factors = np.linalg.cholesky(covariances)
         except np.linalg.LinAlgError:
@@ -131,7 +131,7 @@ class GaussianCells:
 
     @cached_property
     def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # Components come last, so that the innermost loops vectorise over them.
+        # Components come last so that the innermost loops vectorise over them.
         means, whiteners = np.moveaxis(self.means, 0, -1), np.moveaxis(self.whiteners, 0, -1)
         return (
             np.ascontiguousarray(self.offsets),
@@ -140,7 +140,7 @@ class GaussianCells:
         )
 
     def index(self, rows: FloatArray) -> IntArray:
-        """Component of the largest weighted density at each row."""
+        """Component with the largest weighted density at each row."""
         out = np.empty(len(rows), dtype=np.int64)
         _fill_likeliest(rows, *self._columns, out)
         return out
@@ -148,7 +148,7 @@ class GaussianCells:
     def responsibilities(self, rows: FloatArray) -> FloatArray:
         """Share of each component in the density at each row, times 1 - 2^-32, shape (n, k).
 
-        A function of the row alone, and no rounding brings the sum of a row above 1: docs/proofs/moments.md.
+        They depend on the row alone, and rounding never lifts a row's sum above 1: docs/proofs/moments.md.
         """
         out = np.empty((len(rows), self.n_cells))
         _fill_responsibilities(rows, *self._columns, out)
@@ -169,7 +169,7 @@ class Tree:
     children : int array of shape (n_inner, 2)
         Left and right child: an inner node, or ``-1 - leaf``.
     projection : float array of shape (p, d), optional
-        The columns compared are ``projection @ row`` instead of the row's own.
+        The tree compares the columns of ``projection @ row`` instead of the row's own.
     """
 
     columns: IntArray
@@ -179,7 +179,7 @@ class Tree:
 
     @classmethod
     def root(cls, projection: FloatArray | None = None) -> Tree:
-        """One leaf for all."""
+        """Tree with a single leaf."""
         none = np.empty(0)
         return cls(none.astype(np.int64), none, none.astype(np.int64).reshape(0, 2), projection)
 
@@ -197,7 +197,7 @@ class Tree:
         return out
 
     def split(self, leaves: IntArray, columns: IntArray, thresholds: FloatArray) -> Tree:
-        """Cut some leaves in two. The left half keeps the leaf's number, right halves are numbered on."""
+        """Cut some leaves in two. The left half keeps the leaf's number; right halves get the next ones."""
         first_node, first_leaf = len(self.columns), self.n_cells
         children = self.children.copy()
         for i, leaf in enumerate(leaves):
@@ -213,7 +213,7 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Some groups of a partition, numbered anew; the other rows are in none.
+    """Some groups of a partition, renumbered. Rows of the other groups are in none.
 
     Parameters
     ----------
@@ -239,14 +239,14 @@ class Subset:
 
 
 def project(rows: FloatArray, projection: FloatArray) -> FloatArray:
-    """Multiply each row by a public matrix, rounding every row in the same way wherever it stands."""
+    """Multiply each row by a public matrix. Rounding does not depend on a row's place in the table."""
     out = np.zeros((len(rows), len(projection)))
     _fill_projected(rows, np.ascontiguousarray(projection.T), out)
     return out
 
 
 def _check(name: str, array: FloatArray, *shape: int) -> None:
-    """Refuse public numbers that a kernel would read beyond their end, or that could make a score NaN."""
+    """Raise if a kernel would read past the end of public numbers, or could compute a NaN score."""
     if array.shape != shape:
         raise ParameterError(f"`{name}` must have shape {shape}, got {array.shape}")
     if not (np.abs(array) <= FAR).all():
@@ -259,7 +259,7 @@ def _check(name: str, array: FloatArray, *shape: int) -> None:
 def fill_nearest(
     rows: FloatArray, origin: FloatArray, columns: FloatArray, half_squares: FloatArray, out: IntArray
 ) -> None:
-    """Fill `out` with the centre of the greatest x.c - c.c/2: the innermost loop vectorises over centres."""
+    """Fill `out` with the centre of largest x.c - c.c/2. The innermost loop vectorises over centres."""
     n_features, n_centers = columns.shape
     whole = n_features - n_features % 4  # four columns at a time: fewer loads and stores of the scores
     scores = np.empty(n_centers)
@@ -293,10 +293,10 @@ def _fill_scores(
     gaps: FloatArray,
     scores: FloatArray,
 ) -> None:
-    """Fill `scores` with the log of each component's weighted density: finite, also for far rows.
+    """Fill `scores` with the log of each component's weighted density; finite even for distant rows.
 
-    Rows come last in all arrays, so that the innermost loops vectorise over them; what a row gets does not
-    depend on its place. Zeros of a whitener, which a diagonal covariance has, are skipped.
+    Rows come last in all arrays so that the innermost loops vectorise over them. A row's scores do not depend
+    on its place. Zeros in a whitener, as in a diagonal covariance, are skipped.
     """
     n_features, n_components = means.shape
     whitened = np.empty(LANES)
@@ -322,7 +322,7 @@ def _fill_scores(
 
 @numba.njit(cache=True, nogil=True)
 def _fill_points(rows: FloatArray, start: int, points: FloatArray) -> int:
-    """Transpose the next rows into `points`; returns how many there are."""
+    """Transpose the next rows into `points`; return their number."""
     n_rows: int = min(LANES, rows.shape[0] - start)
     for r in range(n_rows):
         for j in range(rows.shape[1]):
@@ -377,7 +377,7 @@ def _fill_responsibilities(
 def _exp(exponent: float) -> float:
     """Exponential on [-40, 0] to ten digits: the 64th power of a Taylor polynomial.
 
-    That of a library may round differently on another machine, or in another lane of a vector. Additions and
+    A library's exponential may round differently on another machine or in another vector lane. Additions and
     multiplications do not.
     """
     x = exponent / 64.0

@@ -1,7 +1,7 @@
 """The public space in which rows live: its bounds, its lattice and who is protected.
 
-Nothing here reads private rows on its own account. It holds numbers that the user states before the data is
-opened, and per-row maps (clipping, lattice) that engines apply.
+It holds numbers that the user states before the data is opened, and per-row maps (clipping, lattice) that
+engines apply. Nothing here reads private rows by itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from sfumato.domain.arrays import FloatArray, IntArray
 from sfumato.errors import ParameterError
 
-# A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64
-# cannot overflow, and the last bit leaves room for the noise. Past 2^33 rows int64 wraps around, which
-# spoils the value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
+# A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64 cannot
+# overflow, and the last bit leaves room for the noise. Beyond 2^33 rows int64 wraps around. That spoils the
+# value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
 MAX_ROWS = 2**33
 LATTICE_RADIUS = 2**29
 ALL_ROWS = 2**40  # more than anybody has
@@ -34,14 +34,14 @@ BOUNDS_HELP = (
 
 @dataclass(frozen=True)
 class Unit:
-    """Who is protected: one row, or all rows of one person up to a cap.
+    """Who is protected: one row, or one person with all their rows up to a cap.
 
     Parameters
     ----------
     column : str, optional
-        Column that names the person. ``None`` means that each row is a unit of its own.
+        Column that identifies the person. ``None`` protects each row separately.
     max_rows : int
-        At most this many rows of one person are used; every sensitivity scales with it.
+        Maximum number of rows used per person. Every sensitivity scales with it.
     """
 
     column: str | None = None
@@ -71,7 +71,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Ball:
-    """A public ball that holds every row, as an alternative to box bounds.
+    """A public ball that contains every row, as an alternative to box bounds.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ class Ball:
 class Domain:
     """The public space in which rows live, with its fixed-point lattice.
 
-    Coordinates are taken from the midpoint, so that one row moves a sum by at most half the width of the box
-    (or the radius of the ball) rather than by the norm of its far corner.
+    Coordinates are measured from the midpoint. One row then moves a sum by at most half the width of the box
+    (or the radius of the ball), rather than by the norm of its far corner.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Domain:
 
     @classmethod
     def from_bounds(cls, bounds: object, n_features: int, unit: Unit | None = None) -> Domain:
-        """Check what the user gave as ``bounds`` and broadcast it to `n_features` columns."""
+        """Check the user's ``bounds`` and broadcast them to `n_features` columns."""
         unit = unit or Unit()
         if bounds is None:
             raise ParameterError(f"`bounds` must be given, got None. {BOUNDS_HELP}")
@@ -126,7 +126,7 @@ class Domain:
     def __post_init__(self) -> None:
         low, high = np.array(self.low), np.array(self.high)
         if low.shape != high.shape:
-            raise ParameterError(f"`bounds` must be of the same columns, got {self.low}, {self.high}")
+            raise ParameterError(f"`bounds` must have as many lows as highs, got {self.low}, {self.high}")
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise ParameterError(f"`bounds` must be finite, got low={self.low}, high={self.high}")
         if (low >= high).any():
@@ -157,21 +157,21 @@ class Domain:
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest ball around the midpoint that holds the domain; half its diameter."""
+        """Radius of the smallest ball around the midpoint that contains the domain; half its diameter."""
         return float(np.linalg.norm(self.half_width)) if self.radius is None else self.radius
 
     @property
     def lattice_step(self) -> FloatArray:
         """Width of one lattice unit per column: the half-width is exactly 2^29 units.
 
-        A box has one step per column, so a column's noise is proportional to its own width; a ball has the
-        same step in all.
+        In a box each column has its own step, so its noise is proportional to its width. In a ball all
+        columns share one step.
         """
         half_width = self.half_width if self.radius is None else np.full(self.n_features, self.radius)
         return half_width / LATTICE_RADIUS
 
     def clip(self, rows: ArrayLike) -> FloatArray:
-        """Bring rows into the domain: coordinate-wise for a box, along the ray to the midpoint for a ball."""
+        """Clip rows to the domain: per coordinate for a box, towards the midpoint for a ball."""
         return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
 
     def _clip_box(self, rows: ArrayLike) -> FloatArray:
@@ -187,10 +187,10 @@ class Domain:
 
         Notes
         -----
-        Box: rounding to the nearest unit and clamping the integer. Ball: the row is shrunk to norm 2^29 - 1
-        in floating point, whose relative error is below ``(d + 8) 2^-52``, and truncated towards zero, which
-        never increases a norm; the unit left over exceeds the error for d up to 2^20.
-        Proof: docs/proofs/lattice.md.
+        Box: coordinates are rounded to the nearest unit, and the integer is clamped. Ball: the row is shrunk
+        to norm 2^29 - 1 in floating point, with a relative error below ``(d + 8) 2^-52``, and truncated
+        towards zero, which never increases a norm. The spare unit exceeds the error for d up to 2^20. Proof:
+        docs/proofs/lattice.md.
         """
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         out = np.empty(rows.shape, dtype=np.int64)
