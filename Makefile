@@ -1,4 +1,4 @@
-.PHONY: setup system test faults fuzz check format bench docs demo clean
+.PHONY: setup system test test-all faults fuzz check format bench docs demo clean
 PYTHON ?= python3
 BIN := .venv/bin
 export SFUMATO_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -13,13 +13,16 @@ system:
 	  || echo "Java is missing and could not be installed: tests on Spark are skipped"
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(INSTALL) chromium >/dev/null; } \
 	  || echo "Chromium is missing and could not be installed: tests of the report in a browser are skipped"
-test: setup system
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
-# Kills so many writers of a ledger and so many fits, among other faults.
+test: setup
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' --durations=20
+# What is slow: full products, Spark, the browser, faults, mutants, tutorials.
+test-all: setup system
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow --durations=20
+# Kills KILLS writers of a ledger and KILLS fits, among other faults.
 faults: export SFUMATO_KILLS = $(or $(KILLS),500)
 faults: setup
 	$(BIN)/python -m pytest tests/faults -k 'not killed_fits' && $(BIN)/python -m tests.faults.kills
-# Runs so many cases in all; each test in the suite runs a few, always the same.
+# Runs CASES cases in all; each test in the suite runs a few, always the same.
 fuzz: export SFUMATO_FUZZ_CASES = $(or $(CASES),24000)
 fuzz: setup
 	$(BIN)/python -m pytest tests/fuzz -n 2 --dist worksteal
