@@ -6,21 +6,21 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
+from tests.worlds import curate
 
 from sfumato import DensityTree
-from sfumato.private.aggregates import RowCount
 from sfumato.audit import PAIRS, Pair, audit, audit_estimator, compare, features, lower_bound
-from sfumato.audit.bounds import least_loss, limits
+from sfumato.audit.limits import least_loss, limits
 from sfumato.audit.events import Combination, choose_event
 from sfumato.budget import Budget, Plan, Step, calibrate
+from sfumato.domain import Domain, Grid, Unit
 from sfumato.domain.columns import read_bounds
-from sfumato.curator import open_curator
+from sfumato.errors import DataError, ParameterError
+from sfumato.private.aggregates import RowCount
+from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.sources import open_source
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import Regions
-from sfumato.domain import Domain, Grid, Unit
-from sfumato.private.engines import open_engine
-from sfumato.errors import DataError, ParameterError
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
 from sfumato.public.models import CentreModel
 
 ONE_MORE = Pair("one more", np.zeros((6, 1)), np.zeros((5, 1)), np.zeros((1, 1)))
@@ -29,7 +29,7 @@ IDS = ["pure", "approximate", "zcdp"]
 
 
 def noisy_count(plan, rows, seed):
-    return open_curator(rows, Domain.from_bounds((-1, 1), rows.shape[1]), plan, seed).count("rows").values[0]
+    return curate(rows, Domain.from_bounds((-1, 1), rows.shape[1]), plan, seed).count("rows").values[0]
 
 
 def counting(budget):
@@ -156,7 +156,7 @@ def test_the_person_has_more_rows_than_are_used():
     unit = Unit("person", pair.parameters["max_rows_per_unit"])
     columns, domain = read_bounds(pair.parameters["bounds"], pair.with_unit.column_names, unit)
     n_with, n_without = (
-        int(open_engine(table, domain, columns).fold(RowCount())[0])
+        int(open_source(table).engine(columns, domain).fold(RowCount())[0])
         for table in (pair.with_unit, pair.without_unit)
     )
     assert n_with - n_without == unit.max_rows

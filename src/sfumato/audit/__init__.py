@@ -1,7 +1,7 @@
 """Attacks on private algorithms: lower bounds on what a release really gives away about one unit."""
 
 from sfumato.audit.attack import AuditResult, audit, audit_estimator, compare
-from sfumato.audit.bounds import lower_bound
+from sfumato.audit.limits import lower_bound
 from sfumato.audit.features import features
 from sfumato.audit.pairs import PAIRS, Pair
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from sfumato.audit.bounds import lower_bound
+from sfumato.audit.limits import lower_bound
 from sfumato.audit.events import Combination, choose_event
 from sfumato.audit.features import features
 from sfumato.audit.pairs import PAIRS, Pair

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.audit.bounds import least_loss, limits
+from sfumato.audit.limits import least_loss, limits
 from sfumato.budget import Budget
 from sfumato.domain import FloatArray, IntArray
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import methods, options
-from sfumato.cli.bounds import PRIVATE, read_bounds
+from sfumato.cli.bounds_option import PRIVATE, parse_bounds
 from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
 from sfumato.cli.options import unless
@@ -118,7 +118,7 @@ def _set_bounds(
             "read off the data: --bounds 0,100, --bounds bounds.toml, or buy them with --estimate-bounds 0.1"
         )
     if bounds is not None:
-        estimator.set_params(bounds=read_bounds(bounds, table.columns))
+        estimator.set_params(bounds=parse_bounds(bounds, table.columns))
         return None
     return _buy_bounds(estimator, table, price, quiet=quiet)
 

@@ -25,19 +25,6 @@ BUILT_IN = {
     "dpmog": "DPMoG",
     "morse": "MorseClustering",
 }
-# Parameters that have options of their own.
-_SHARED = {
-    "epsilon",
-    "delta",
-    "rho",
-    "bounds",
-    "unit",
-    "max_rows_per_unit",
-    "missing",
-    "ledger",
-    "random_state",
-}
-_NUMBERS = ("n_clusters", "n_components")
 
 
 def others() -> dict[str, EntryPoint]:
@@ -69,18 +56,19 @@ def make(
     name: str, clusters: int | None, own: Mapping[str, Any], shared: Mapping[str, Any]
 ) -> PrivateClusterer:
     """Estimator with its number of clusters, its own parameters, and those that all methods share."""
+    from sfumato.cluster.shared.parameters import SHARED, number_parameter
     from sfumato.errors import ParameterError
 
     cls = find(name)
-    known = [known for known in inspect.signature(cls).parameters if known not in _SHARED]
+    known = [known for known in inspect.signature(cls).parameters if known not in SHARED]
     parameters = dict(own)
     if clusters is not None:
-        number = next((number for number in _NUMBERS if number in known), None)
+        number = number_parameter(cls)
         if number is None:
             raise ParameterError(f"`--clusters` must not be given: {name} finds the number itself")
         parameters[number] = clusters
     for parameter in parameters:
-        if parameter in _SHARED:
+        if parameter in SHARED:
             raise ParameterError(f"`--set {parameter}` must not be used: there is an option for it")
         if parameter not in known:
             raise ParameterError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import methods
-from sfumato.cli.bounds import read_toml
+from sfumato.cli.bounds_option import read_toml
 
 if TYPE_CHECKING:
     from sfumato.budget import Budget

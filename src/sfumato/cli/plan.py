@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import methods, options
-from sfumato.cli.bounds import read_bounds
+from sfumato.cli.bounds_option import parse_bounds
 
 if TYPE_CHECKING:
     from sfumato.budget import PricedPlan
@@ -120,7 +119,7 @@ def plan(
 
 def _shared(bounds: str | None, unit: str | None, max_rows_per_unit: int) -> dict[str, Any]:
     return {
-        "bounds": read_bounds(bounds, None) if bounds else _ANY_BOUNDS,
+        "bounds": parse_bounds(bounds, None) if bounds else _ANY_BOUNDS,
         "unit": unit or (_PLACEHOLDER if max_rows_per_unit > 1 else None),
         "max_rows_per_unit": max_rows_per_unit,
     }
@@ -135,9 +134,10 @@ def _least_budget(**parameters: Any) -> dict[str, float]:
 
 
 def _number(method: str, clusters: int | None, rows: float | None) -> int | None:
-    """The number of clusters, unless it is only an assumption of the forecast."""
-    takes = {"n_clusters", "n_components"} & set(inspect.signature(methods.find(method)).parameters)
-    return clusters if takes or rows is None else None
+    """Number of clusters for the method. One that finds the number itself has it in the forecast only."""
+    from sfumato.cluster.shared.parameters import number_parameter
+
+    return clusters if rows is None or number_parameter(methods.find(method)) else None
 
 
 def _print(method: str, reason: str | None, priced: PricedPlan, found: Forecast | None) -> None:

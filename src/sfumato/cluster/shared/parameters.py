@@ -95,6 +95,12 @@ class SharedParameters:
 SHARED = tuple(field.name for field in dataclasses.fields(SharedParameters))
 
 
+def number_parameter(cls: type) -> str | None:
+    """Name of the parameter that gives the number of clusters of an estimator class, if there is one."""
+    known = inspect.signature(cls).parameters
+    return next((name for name in ("n_clusters", "n_components") if name in known), None)
+
+
 def as_budget(epsilon: Number | None, delta: Number, rho: Number | None) -> Budget:
     """Budget of the three parameters."""
     if rho is None:

@@ -11,7 +11,7 @@ PRIVATE = "private"
 _HELP = "Write --bounds 0,100 for all columns, or --bounds bounds.toml with a line per column: age = [0, 120]"
 
 
-def read_bounds(text: str, columns: Sequence[str] | None) -> Any:
+def parse_bounds(text: str, columns: Sequence[str] | None) -> Any:
     """What a fit takes as ``bounds``: of all columns, or of the chosen ones.
 
     Parameters
