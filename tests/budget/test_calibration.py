@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Step, calibrate, epsilon_at, pure_epsilon, total_rho
+from sfumato.budget.records import Sensitivity
 from sfumato.errors import ParameterError
 
 COUNT = Plan(Step("rows", share=1))

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Record, Step, calibrate, composed
+from sfumato.budget.records import Sensitivity
 from sfumato.errors import ParameterError, PlanError
 
 PLAN = Plan(

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Cells, RowCount
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Step, calibrate
-from sfumato.curator import Curator, Noisy, NoisyCells, open_curator
-from sfumato.domain import Domain, Grid
-from sfumato.private.engines import MemoryEngine
+from sfumato.budget.records import Sensitivity
+from sfumato.curator import Curator, Noisy, NoisyCells, open_table
+from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import ParameterError, PlanError
+from sfumato.private.aggregates import CellCounts, RowCount
+from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.mechanisms import Entropy
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
@@ -49,8 +49,8 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Wide(Cells):
-    """Cells whose declared sensitivity can be chosen."""
+class Wide(CellCounts):
+    """CellCounts whose declared sensitivity can be chosen."""
 
     declared: Sensitivity = ONE
 
@@ -133,7 +133,7 @@ def test_a_vector_step_may_be_asked_narrower_and_not_on_more_entries():
         asked = curator(Fixed(), plan, budget)
         narrow = Sensitivity(l1=5, l2_squared=13, spread=5, coordinates=2)
         released = asked._release("sums", Wide(GRID, narrow))
-        nominal = asked._plan.nominal(asked._plan["sums"])
+        nominal = asked.plan.nominal(asked.plan["sums"])
         cost = [r.epsilon or r.rho for r in (released.record, nominal)]
         assert float(cost[0]) == pytest.approx(float(cost[1]), rel=1e-6)  # less noise, the same cost
         assert released.record.scale < nominal.scale
@@ -147,7 +147,7 @@ def test_a_vector_step_may_be_asked_narrower_and_not_on_more_entries():
 def test_records_say_what_ran(budget, max_rows):
     asked = curator(Fixed(), budget=budget, max_rows=max_rows)
     count, cells = asked.count("rows"), asked.cells("grid", GRID)
-    chosen = asked.select("best", Cells(GRID))
+    chosen = asked.select("best", CellCounts(GRID))
     assert isinstance(count, Noisy)
     assert count.values.shape == (1,)
     assert cells.values.shape == (16,)
@@ -216,14 +216,14 @@ def test_without_a_seed_two_runs_differ_and_with_one_they_do_not():
 def test_select_picks_the_heavy_cell(budget):
     rows = np.concatenate([np.full((500, 2), 0.3), np.random.default_rng(0).uniform(-1, 1, size=(50, 2))])
     asked = curator(MemoryEngine(rows, DOMAIN), budget=budget)
-    assert asked.select("best", Cells(GRID)) == GRID.index([[0.3, 0.3]])[0]
+    assert asked.select("best", CellCounts(GRID)) == GRID.index([[0.3, 0.3]])[0]
 
 
 @pytest.mark.parametrize("budget", [Budget(1), Budget(rho=1)])
 def test_select_on_equal_scores_is_uniform(budget):
     plan = Plan(Step("best", share=1, selection=True, repeats=2000))
     asked = curator(Fixed(5), plan, budget)
-    counts = np.bincount([asked.select("best", Cells(GRID)) for _ in range(2000)], minlength=16)
+    counts = np.bincount([asked.select("best", CellCounts(GRID)) for _ in range(2000)], minlength=16)
     assert ((counts - 125) ** 2 / 125).sum() < 60  # chi-squared with 15 degrees: beyond 1e-6
 
 
@@ -238,7 +238,7 @@ def test_the_rate_of_a_selection_is_one_over_the_recorded_scale():
             return np.array([1, 0], dtype=np.int64)
 
     asked = curator(OneAhead(), plan, Budget(rho=n / 8))
-    wins = sum(asked.select("best", Cells(two)) == 0 for _ in range(n)) / n
+    wins = sum(asked.select("best", CellCounts(two)) == 0 for _ in range(n)) / n
     rate = 1 / float(asked.records[0].scale)
     assert wins == pytest.approx(1 / (1 + math.exp(-rate)), abs=0.04)
     assert rate == pytest.approx(1, rel=1e-6)
@@ -259,7 +259,7 @@ def test_a_selection_among_huge_counts():
 
     plan = Plan(Step("best", share=1, selection=True, repeats=50))
     asked = curator(OneLess(), plan)
-    assert 3 not in {asked.select("best", Cells(GRID)) for _ in range(50)}
+    assert 3 not in {asked.select("best", CellCounts(GRID)) for _ in range(50)}
 
 
 class Watched(MemoryEngine):
@@ -286,7 +286,7 @@ def test_control_flow_is_the_same_for_neighbours(name, budget):
     for table in NEIGHBOURS[name]:
         LOG.clear()
         asked = curator(Watched(table, DOMAIN), budget=budget)
-        outputs = asked.count("rows"), asked.cells("grid", GRID), asked.select("best", Cells(GRID))
+        outputs = asked.count("rows"), asked.cells("grid", GRID), asked.select("best", CellCounts(GRID))
         shapes = [output.values.shape for output in outputs[:2]]
         traces.append((list(LOG), shapes, asked.records))
     assert traces[0] == traces[1]
@@ -303,8 +303,9 @@ def test_neighbours_with_the_same_noise_differ_by_one_count():
 
 def test_open_curator_marks_the_source_of_noise():
     plan = calibrate(PLAN, Budget(1))
-    assert open_curator(np.zeros((3, 2)), DOMAIN, plan, 5)._entropy.seeded
-    assert not open_curator(np.zeros((3, 2)), DOMAIN, plan, None)._entropy.seeded
+    table = open_table(np.zeros((3, 2)), (-1, 1), Unit())
+    assert table.curator(plan, 5).statement().seeded
+    assert not table.curator(plan, None).statement().seeded
 
 
 def test_scales_beyond_the_samplers_are_refused_before_a_row_is_read():

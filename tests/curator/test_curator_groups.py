@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Distances, GroupedMoments, GroupedSums, Marginals, SoftMoments, SplitRule
-from sfumato.budget.records import Sensitivity
 from sfumato.budget import Budget, Plan, Step, calibrate
+from sfumato.budget.records import Sensitivity
 from sfumato.curator import (
     Curator,
     NoisyMoments,
@@ -20,10 +19,18 @@ from sfumato.curator import (
     sums_sensitivity,
 )
 from sfumato.domain import Domain
-from sfumato.private.engines import MemoryEngine
-from sfumato.errors import ParameterError, PlanError
-from sfumato.private.mechanisms import Entropy
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
+from sfumato.errors import ParameterError, PlanError
+from sfumato.private.aggregates import (
+    Distances,
+    GroupedMoments,
+    GroupedSums,
+    Marginals,
+    SoftMoments,
+    SplitRule,
+)
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.mechanisms import Entropy
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 CENTERS = np.array([[-0.5, -0.5], [0.5, 0.25], [0.0, 0.75]])

@@ -8,11 +8,10 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
 
-from sfumato import partition as partition_module
-from sfumato.private.aggregates import Cells, Distances, GroupedSums, Marginals
-from sfumato.domain import Grid
-from sfumato.errors import ParameterError
+from sfumato.domain import Grid, partitions
 from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi, project
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import CellCounts, Distances, GroupedSums, Marginals
 
 RNG = np.random.default_rng(0)
 
@@ -110,7 +109,7 @@ def test_rows_on_a_border_do_not_depend_on_their_block_either(name):
 @every_partition
 def test_one_row_moves_one_cell_by_one(name):
     partition, rows = PARTITIONS[name][0], rows_for(name, 60)
-    cells = Cells(partition)
+    cells = CellCounts(partition)
     whole = cells.add(cells.zero(), rows)
     assert whole.dtype == np.int64
     for i in range(len(rows)):
@@ -124,7 +123,7 @@ def test_kernels_without_the_compiler(name, monkeypatch):
     partition, rows = PARTITIONS[name][0], rows_for(name, 60)
     expected = partition.index(rows)
     for kernel in ("fill_nearest", "_fill_leaves", "_fill_projected", "_fill_likeliest", "_fill_scores"):
-        monkeypatch.setattr(partition_module, kernel, getattr(partition_module, kernel).py_func)
+        monkeypatch.setattr(partitions, kernel, getattr(partitions, kernel).py_func)
     assert (partition.index(rows) == expected).all()
 
 
@@ -253,14 +252,14 @@ def test_shares_without_the_compiler(name, monkeypatch):
     cells, rows = MIXTURES[name], rows_around(name, 5)[:15]
     expected = cells.responsibilities(rows)
     for kernel in ("_fill_responsibilities", "_fill_scores", "_exp"):
-        monkeypatch.setattr(partition_module, kernel, getattr(partition_module, kernel).py_func)
+        monkeypatch.setattr(partitions, kernel, getattr(partitions, kernel).py_func)
     with np.errstate(over="ignore"):
         assert (cells.responsibilities(rows) == expected).all()
 
 
 def test_the_exponential_has_ten_digits():
     exponents = np.linspace(-40, 0, 2001)
-    found = np.array([partition_module._exp(x) for x in exponents])
+    found = np.array([partitions._exp(x) for x in exponents])
     assert found == pytest.approx(np.exp(exponents), rel=1e-10)
     assert found[-1] == 1.0
 
@@ -384,7 +383,7 @@ def aggregates_of(partition, d):
     """Every aggregate over groups, with a public place, radius and box per group."""
     origins, k = np.random.default_rng(7).normal(size=(partition.n_cells, d)), partition.n_cells
     return [
-        Cells(partition),
+        CellCounts(partition),
         Distances(partition, origins, np.array([0.5, 1.0, 2.0])),
         GroupedSums(partition, origins, np.full(k, 0.75)),
         Marginals(partition, origins - 1, origins + 1, 5),
@@ -422,7 +421,7 @@ def test_rows_in_no_group_are_counted_nowhere(name):
         assert (state == fold(aggregate, rows[inside])).all()
         assert (fold(aggregate, rows[~inside]) == aggregate.zero()).all()
         assert (aggregate.merge(fold(aggregate, rows[:99]), fold(aggregate, rows[99:])) == state).all()
-    counts = fold(Cells(chosen), rows)
+    counts = fold(CellCounts(chosen), rows)
     assert counts.sum() == inside.sum()
     assert (counts == np.bincount(chosen.partition.index(rows), minlength=40)[SUBSETS[name][1]]).all()
 
@@ -434,7 +433,7 @@ def test_a_subset_answers_as_the_whole_does_about_its_groups(name):
     origins = np.random.default_rng(8).normal(size=(whole.n_cells, rows.shape[1]))
     radii = np.full(whole.n_cells, 0.75)
     for of_some, of_all in (
-        (Cells(chosen), Cells(whole)),
+        (CellCounts(chosen), CellCounts(whole)),
         (GroupedSums(chosen, origins[groups], radii[groups]), GroupedSums(whole, origins, radii)),
         (
             Marginals(chosen, origins[groups] - 1, origins[groups] + 1, 5),

@@ -22,9 +22,10 @@ from tests.contract.test_aggregates import (
 )
 
 from sfumato.domain import Domain
-from sfumato.private.engines import MemoryEngine, people
-from sfumato.private.people import cap_rows, capped_blocks, capped_rows, contributions
 from sfumato.errors import DataError
+from sfumato.private import people
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.people import cap_rows, capped_blocks, capped_rows, contributions
 
 LIMITS = [1, 2, 7, 1000]
 MASK = 2**64 - 1

@@ -8,10 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato import Ball, GridKMeans, Release
-from sfumato.domain.columns import Columns, Coordinate, days, read_bounds
-from sfumato.domain import Unit
+from sfumato import GridKMeans, Release
+from sfumato.domain.columns import Columns, Coordinate
 from sfumato.errors import DataError, ParameterError
+from sfumato.private.reading import read_people, read_rows
 
 SECRET = "Ada Lovelace"
 NOON = datetime.datetime(1970, 1, 3, 12)
@@ -33,7 +33,7 @@ NUMBERS = [
 
 def read(values, coordinate, missing="error"):
     batch = pa.table({coordinate.column: values})
-    return Columns((coordinate,), missing=missing).read(batch)[:, 0].tolist()
+    return read_rows(Columns((coordinate,), missing=missing), batch)[:, 0].tolist()
 
 
 @pytest.mark.parametrize("kind", NUMBERS, ids=str)
@@ -59,9 +59,6 @@ def test_times_with_a_zone_are_instants():
     zone = datetime.timezone(datetime.timedelta(hours=6))
     noon = NOON.replace(tzinfo=zone)
     assert read(pa.array([noon], pa.timestamp("us", tz="+06:00")), Coordinate("a", "date")) == [2.25]
-    assert days(noon) == 2.25
-    assert days(NOON) == days(np.datetime64(NOON)) == days(pd.Timestamp(NOON)) == 2.5
-    assert days(NOON.date()) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -105,8 +102,8 @@ def test_missing(hole):
     table = pa.table({"a": pa.array([1.0, hole, 3.0]), "b": pa.array([0.5, 0.5, None])})
     columns = Columns((Coordinate("a"), Coordinate("b")))
     with pytest.raises(DataError, match="missing='drop'"):
-        columns.read(table)
-    dropped = Columns(columns.coordinates, missing="drop").read(table)
+        read_rows(columns, table)
+    dropped = read_rows(Columns(columns.coordinates, missing="drop"), table)
     assert dropped.tolist() == [[1.0, 0.5]]
 
 
@@ -117,58 +114,17 @@ def test_huge_numbers_are_not_missing():
 def test_rows_of_nobody_are_missing():
     table = pa.table({"a": [1.0, 2.0, None], "who": ["x", None, "y"]})
     columns = Columns((Coordinate("a"),), "who", "drop")
-    ids, rows = columns.read_with_ids(table)
+    ids, rows = read_people(columns, table)
     assert (ids.to_pylist(), rows.tolist()) == (["x"], [[1.0]])
     with pytest.raises(DataError, match="must name a person"):
-        Columns((Coordinate("a"),), "who").read_with_ids(table.slice(0, 2))
+        read_people(Columns((Coordinate("a"),), "who"), table.slice(0, 2))
 
 
 def test_a_person_who_is_not_a_number_is_nobody():
     table = pa.table({"a": [1.0, 2.0], "who": [7.0, float("nan")]})
-    assert Columns((Coordinate("a"),), "who", "drop").read_with_ids(table)[1].tolist() == [[1.0]]
+    assert read_people(Columns((Coordinate("a"),), "who", "drop"), table)[1].tolist() == [[1.0]]
     with pytest.raises(DataError, match="must name a person"):
-        Columns((Coordinate("a"),), "who").read_with_ids(table)
-
-
-def test_bounds_by_name():
-    bounds = {"when": (NOON.date(), NOON), "kind": ["a", "b"], "age": (0, 120), "smokes": (False, True)}
-    columns, domain = read_bounds(bounds, ["age", "when", "smokes", "id", "kind"], Unit("id", 3))
-    assert columns.labels == ("when", "kind=a", "kind=b", "age", "smokes")
-    assert columns.source_names == ["when", "kind", "age", "smokes", "id"]
-    assert domain.low == (2.0, 0.0, 0.0, 0.0, 0.0)
-    assert domain.high == (2.5, 1.0, 1.0, 120.0, 1.0)
-
-
-def test_bounds_for_all():
-    columns, domain = read_bounds(Ball(2.0), ["x", "id", "y"], Unit("id"))
-    assert (columns.labels, domain.n_features, domain.radius) == (("x", "y"), 2, 2.0)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "word"),
-    [
-        ({}, "at least one column"),
-        ({1: (0, 1)}, "by strings"),
-        ({"age": (0, 1, 2)}, "tuple"),
-        ({"age": 3}, "tuple"),
-        ({"age": (0, NOON)}, "two numbers or two dates"),
-        ({"age": ("a", "b")}, "two numbers or two dates"),
-        ({"age": []}, "distinct"),
-        ({"age": ["a", "a"]}, "distinct"),
-        ({"age": [None]}, "distinct"),
-        ({"age": [[]]}, "distinct"),
-        ({"age": (0, 10**400)}, "two numbers or two dates"),
-        ({"age": (np.datetime64("NaT"), NOON)}, "must be finite"),
-        ({"age": (1, 0)}, "low < high"),
-        ({"id": (0, 1)}, "column of `unit`"),
-        ({"weight": (0, 1)}, "'weight' must be in the table"),
-        (None, "must be given"),
-    ],
-    ids=str,
-)
-def test_bad_bounds(bounds, word):
-    with pytest.raises(ParameterError, match=word):
-        read_bounds(bounds, ["age", "id"], Unit("id"))
+        read_people(Columns((Coordinate("a"),), "who"), table)
 
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
@@ -194,7 +150,7 @@ def test_a_mixed_table_from_fit_to_a_saved_release(frame, tmp_path, quick):
     assert (labels == model.labels_).all()
     assert len(labels) == 500
     loaded = Release.load(model.release_.save(tmp_path / "release.json"))
-    assert loaded.table == model.release_.table
+    assert loaded.reading == model.release_.reading
     assert (loaded.predict(table) == labels).all()
     assert SECRET not in (tmp_path / "release.json").read_text()
 

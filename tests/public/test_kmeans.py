@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from sfumato.public.kmeans import Cells, _silhouettes, _ward, merged_into, separated_clusters
+from sfumato.public.kmeans import WeightedCells, _silhouettes, _ward, merged_into, separated_clusters
 
 
 def parts(labels):
@@ -72,7 +72,7 @@ def cells_of(rows, n_cells, seed=0):
     """What a refinement would give without noise: small cells of all clusters."""
     found = KMeans(n_cells, n_init=1, random_state=seed).fit(rows)
     sizes = np.bincount(found.labels_, minlength=n_cells).astype(float)
-    return Cells(found.cluster_centers_, sizes, found.inertia_ / len(rows))
+    return WeightedCells(found.cluster_centers_, sizes, found.inertia_ / len(rows))
 
 
 def corners(k, d, n=2000, scale=0.04, seed=0):
@@ -186,7 +186,7 @@ def test_sizes_may_be_unequal():
 def test_the_centre_of_merged_cells_is_their_weighted_mean():
     centers = np.array([[0.0, 0.0], [0.1, 0.0], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0], [9.1, 0.0]])
     sizes = np.array([300.0, 100.0, 50.0, 150.0, 1000.0, 1000.0])
-    found = separated_clusters(Cells(centers, sizes, 0.01))
+    found = separated_clusters(WeightedCells(centers, sizes, 0.01))
     expected = [[0.025, 0.0], [5.0, 5.075], [9.05, 0.0]]
     assert np.array(sorted(found.tolist())) == pytest.approx(np.array(expected))
 
@@ -195,7 +195,7 @@ def test_the_centre_of_merged_cells_is_their_weighted_mean():
 def test_one_or_two_cells_are_kept(m):
     centers = np.arange(2.0 * m).reshape(m, 2)
     for sizes in (np.full(m, 10.0), np.zeros(m)):
-        assert (separated_clusters(Cells(centers, sizes, 0.5)) == centers).all()
+        assert (separated_clusters(WeightedCells(centers, sizes, 0.5)) == centers).all()
 
 
 ODD = {
@@ -218,7 +218,7 @@ def test_whatever_is_released_there_are_centres_among_the_cells(name, m):
     """Warnings are errors, so that a division by zero would be seen."""
     rng = np.random.default_rng(m)
     centers, sizes, mean_square = ODD[name](rng, m)
-    found = separated_clusters(Cells(centers, sizes, mean_square))
+    found = separated_clusters(WeightedCells(centers, sizes, mean_square))
     assert 1 <= len(found) <= m
     assert np.isfinite(found).all()
     slack = 1e-9 * np.abs(centers).max()
@@ -231,10 +231,10 @@ def test_units_and_places_do_not_matter():
     cells = cells_of(rows, 20)
     found = separated_clusters(cells)
     for factor, shift in ((0.5, 0.0), (1024.0, 0.0), (1.0, 8.0)):
-        moved = Cells(cells.centers * factor + shift, cells.sizes, cells.mean_square * factor**2)
+        moved = WeightedCells(cells.centers * factor + shift, cells.sizes, cells.mean_square * factor**2)
         assert separated_clusters(moved) == pytest.approx(found * factor + shift, rel=1e-9)
     order = np.random.default_rng(0).permutation(20)
-    shuffled = separated_clusters(Cells(cells.centers[order], cells.sizes[order], cells.mean_square))
+    shuffled = separated_clusters(WeightedCells(cells.centers[order], cells.sizes[order], cells.mean_square))
     assert np.array(sorted(shuffled.tolist())) == pytest.approx(np.array(sorted(found.tolist())))
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato import Ball
-from sfumato.public.reach import Reach, distance_edges
 from sfumato.domain import Domain
+from sfumato.public.reach import Reach, distance_edges
 
 EDGES = np.array([1.0, 2.0, 4.0, 8.0])
 

@@ -12,8 +12,7 @@ import pytest
 from sfumato import DensityTree
 from sfumato.audit import compare
 from sfumato.budget import Budget, Plan, Step, calibrate
-from sfumato.domain.columns import read_bounds
-from sfumato.curator import open_curator
+from sfumato.curator import open_table
 from sfumato.domain import Grid, Unit
 from sfumato.private.people import cap_rows
 
@@ -59,9 +58,8 @@ def raw_counts(rows, unit):
 
 def asks(rows, unit, noise_for, seed, n_asks=N_ASKS):
     """Noisy counts of asks at EPSILON each, and the scale of their noise."""
-    columns, domain = read_bounds(BOUNDS, rows.column_names, unit)
     plan = calibrate(Plan(Step("cells", 1, repeats=n_asks)), Budget(EPSILON * n_asks), noise_for)
-    curator = open_curator(rows, domain, plan, seed, columns)
+    curator = open_table(rows, BOUNDS, unit).curator(plan, seed)
     noisy = [curator.cells("cells", GRID).values for _ in range(n_asks)]
     return np.array(noisy), float(curator.records[0].scale)
 

@@ -1,5 +1,6 @@
 """The joint law of the sparse histogram against the dense one, with power."""
 
+import importlib
 from fractions import Fraction
 from itertools import product
 
@@ -7,8 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.private.mechanisms import Entropy, sparse, sparse_histogram, threshold_for
+from sfumato.private.mechanisms import Entropy, sparse_histogram, threshold_for
 
+# The function of the same name hides the module.
+module = importlib.import_module("sfumato.private.mechanisms.sparse_histogram")
 PASS, FAIL = 1e-4, 1e-6
 LAPLACE, GAUSSIAN = "discrete Laplace", "discrete Gaussian"
 NONE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -91,8 +94,8 @@ def test_noise_of_the_empty_universe_in_occupied_cells_would_be_seen(
     def swapped(cells, counts, other_cells, other_counts, *rest):
         return honest(other_cells, other_counts, cells, counts, *rest)
 
-    honest = sparse.merge_above
-    monkeypatch.setattr(sparse, "merge_above", swapped)
+    honest = module.merge_above
+    monkeypatch.setattr(module, "merge_above", swapped)
     codes = many_groups(mechanism, scale, threshold, pattern, seed=42)
     assert pooled_p(codes, joint_law(mechanism, scale, threshold, pattern)) < FAIL
 
@@ -102,12 +105,12 @@ def test_positions_that_are_not_distinct_would_be_seen(monkeypatch, mechanism):
     """With replacement, two candidates of a block may share a cell, and the pairs are too few."""
 
     def merged(fill, size, entropy, n_bits, *law):
-        if fill is not sparse.fill_cells:
+        if fill is not module.fill_cells:
             return honest(fill, size, entropy, n_bits, *law)
         return np.sort((law[0] << law[1]) + rng.integers(0, 1 << law[1], size))
 
-    honest, rng = sparse.drawn, np.random.default_rng(0)
-    monkeypatch.setattr(sparse, "drawn", merged)
+    honest, rng = module.drawn, np.random.default_rng(0)
+    monkeypatch.setattr(module, "drawn", merged)
     scale, threshold, pattern = CASES[2]
     codes = many_groups(mechanism, scale, threshold, pattern, seed=43)
     assert pooled_p(codes, joint_law(mechanism, scale, threshold, pattern)) < FAIL
@@ -139,7 +142,7 @@ def test_a_universe_of_2_to_the_62(mechanism, scale):
     n_cells = 2**62
     threshold = threshold_for(n_cells, mechanism, scale, 200_000)
     cells, counts = sparse_histogram(*NONE, n_cells, mechanism, scale, threshold, Entropy(seed=45))
-    mean = n_cells * np.exp(sparse._NOISES[mechanism].log_passing(scale, threshold))
+    mean = n_cells * np.exp(module._NOISES[mechanism].log_passing(scale, threshold))
     assert abs(cells.size - mean) < 5 * mean**0.5
     assert stats.kstest(cells / 2.0**62, "uniform").pvalue > PASS
     assert stats.chisquare(np.bincount(cells % 64, minlength=64)).pvalue > PASS
@@ -153,7 +156,7 @@ def test_a_universe_of_2_to_the_62(mechanism, scale):
 @pytest.mark.parametrize(("mechanism", "scale"), [HUGE[0], HUGE[3], (LAPLACE, Fraction(40))], ids=str)
 def test_counts_of_empty_cells_follow_the_tail(mechanism, scale):
     def p_value(drawn_scale):
-        n_cells = int(50_000 / np.exp(sparse._NOISES[mechanism].log_passing(drawn_scale, threshold)))
+        n_cells = int(50_000 / np.exp(module._NOISES[mechanism].log_passing(drawn_scale, threshold)))
         _, counts = sparse_histogram(*NONE, n_cells, mechanism, drawn_scale, threshold, Entropy(seed=46))
         excess = np.minimum(counts - threshold, reach)
         return stats.chisquare(np.bincount(excess, minlength=reach + 1), law * excess.size).pvalue

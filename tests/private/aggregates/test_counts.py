@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sfumato.private.aggregates import Cells, RowCount
 from sfumato.domain import Grid
 from sfumato.domain.partitions import Subset
+from sfumato.private.aggregates import CellCounts, RowCount
 
 
 def test_row_count():
@@ -14,19 +14,19 @@ def test_row_count():
 
 
 def test_cells_in_c_order_with_outside_rows_at_the_border():
-    cells = Cells(Grid((0.0, 0.0), (2.0, 3.0), (2, 3)))
+    cells = CellCounts(Grid((0.0, 0.0), (2.0, 3.0), (2, 3)))
     rows = np.array([[0.5, 0.5], [0.5, 0.5], [1.5, 2.5], [-9.0, 9.0], [9.0, -9.0], [1.0, 1.0]])
     assert cells.add(cells.zero(), rows).tolist() == [2, 0, 1, 1, 1, 1]
 
 
 def test_a_border_row_counts_once():
-    cells = Cells(Grid((0.0,), (1.0,), (4,)))
+    cells = CellCounts(Grid((0.0,), (1.0,), (4,)))
     borders = np.array([[0.0], [0.25], [0.5], [0.75], [1.0]])
     assert cells.add(cells.zero(), borders).tolist() == [1, 1, 1, 2]
 
 
 def test_adding_is_in_place_and_merging_is_not():
-    cells = Cells(Grid((0.0,), (1.0,), (2,)))
+    cells = CellCounts(Grid((0.0,), (1.0,), (2,)))
     state = cells.zero()
     assert cells.add(state, np.array([[0.1]])) is state
     merged = cells.merge(state, state)
@@ -35,10 +35,10 @@ def test_adding_is_in_place_and_merging_is_not():
 
 def test_rows_in_no_cell_are_not_counted():
     some = Subset(Grid((0.0,), (4.0,), (4,)), np.array([2, 0]))
-    cells = Cells(some)
+    cells = CellCounts(some)
     assert cells.add(cells.zero(), np.array([[0.5], [1.5], [2.5], [2.6], [9.0]])).tolist() == [2, 1]
 
 
 def test_no_cells_at_all():
-    cells = Cells(Subset(Grid((0.0,), (4.0,), (4,)), np.empty(0, dtype=np.int64)))
+    cells = CellCounts(Subset(Grid((0.0,), (4.0,), (4,)), np.empty(0, dtype=np.int64)))
     assert cells.add(cells.zero(), np.array([[0.5], [1.5]])).tolist() == []

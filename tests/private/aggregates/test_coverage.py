@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Coverage, Projected
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates import Coverage, Projected
 
 
 def fold(aggregate, rows):

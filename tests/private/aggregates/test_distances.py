@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Distances
-from sfumato.errors import ParameterError
 from sfumato.domain.partitions import Subset, Tree, Voronoi
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import Distances
 
 
 def fold(aggregate, rows):

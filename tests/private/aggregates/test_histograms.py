@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Histograms
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates import Histograms
 
 
 def fold(aggregate, rows):

@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import GroupedMoments, GroupedSums, SoftMoments
-from sfumato.private.aggregates.moments import LARGEST_RADIUS, SHAPES, SMALLEST_RADIUS
-from sfumato.private.aggregates.sums import COUNT_WEIGHT
 from sfumato.domain import LATTICE_RADIUS, Grid
-from sfumato.errors import ParameterError
 from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import GroupedMoments, GroupedSums, SoftMoments
+from sfumato.private.aggregates.moments import LARGEST_MOMENT_RADIUS, LEAST_MOMENT_RADIUS, SHAPES
+from sfumato.private.aggregates.sums import COUNT_WEIGHT
 
 EXTREMES = [0.0, -0.0, 5e-324, 1e-310, 1.0, -1.0, 1e16, 1e140, -1e140, 1e300, -1e300, np.finfo(float).max]
 every_shape = pytest.mark.parametrize("shape", SHAPES)
@@ -128,7 +128,7 @@ def test_unpacked_matrices_are_symmetric_with_every_entry_in_its_place(d):
 
 
 @every_shape
-@pytest.mark.parametrize("radius", [SMALLEST_RADIUS, 1e-9, 1 / 3, 1.0, 1e6, 1e140, LARGEST_RADIUS])
+@pytest.mark.parametrize("radius", [LEAST_MOMENT_RADIUS, 1e-9, 1 / 3, 1.0, 1e6, 1e140, LARGEST_MOMENT_RADIUS])
 @pytest.mark.parametrize("origin", [0.0, 1 / 3, -1e140, 1e300])
 def test_one_row_stays_within_the_bounds_in_exact_integers(origin, radius, shape):
     """Every combination of extreme coordinates, and rows just inside, on and just outside the sphere."""
@@ -284,7 +284,7 @@ def test_rows_in_no_group_weigh_nothing():
 
 
 def test_the_smallest_and_largest_radius_unpack_to_numbers():
-    for radius in (SMALLEST_RADIUS, LARGEST_RADIUS):
+    for radius in (LEAST_MOMENT_RADIUS, LARGEST_MOMENT_RADIUS):
         for shape in SHAPES:
             moments = one_group([0.0, 0.0], radius, shape)
             *_, seconds = moments.unpack(fold(moments, np.full((100, 2), radius)))

@@ -5,9 +5,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates.nearest import NEAREST_RADIUS, NearestDistance, NearestSums, coarse, relative_steps
 from sfumato.domain import Ball, Domain
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates.nearest import (
+    NEAREST_RADIUS,
+    NearestDistance,
+    NearestSums,
+    coarse,
+    relative_steps,
+)
 
 R = NEAREST_RADIUS
 BOX = Domain.from_bounds(([-1, 0], [1, 4]), 2)

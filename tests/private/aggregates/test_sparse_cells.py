@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sfumato import datasets
-from sfumato.private.aggregates import Cells, SparseCells
-from sfumato.private.aggregates.sparse_cells import _hash
 from sfumato.domain import Domain, Grid
-from sfumato.private.engines import MemoryEngine
-from sfumato.errors import ParameterError
 from sfumato.domain.partitions import Subset
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import CellCounts, SparseCells
+from sfumato.private.aggregates.sparse_cells import _hash
+from sfumato.private.engines.memory import MemoryEngine
 
 HUGE_SHAPES = [(2**62,), (2**31, 2**31), (3, 2**31 - 1, 7, 2**20 - 3), (2,) * 62, (5, 2**59 + 1)]
 
@@ -153,7 +153,7 @@ def test_the_same_counts_as_dense_on_real_rows():
     domain = Domain.from_bounds((rows.min(axis=0), rows.max(axis=0)), 2)
     grid = Grid.over(domain, 1000)
     engine, sparse = MemoryEngine(rows, domain), SparseCells(grid)
-    dense = engine.fold(Cells(grid))
+    dense = engine.fold(CellCounts(grid))
     cells, counts = sparse.pairs(engine.fold(sparse))
     assert np.array_equal(cells, np.flatnonzero(dense))
     assert np.array_equal(counts, dense[cells])

@@ -11,10 +11,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Marginals, SplitRule, splits
 from sfumato.domain import MAX_ROWS
-from sfumato.errors import ParameterError
 from sfumato.domain.partitions import Subset, Tree, Voronoi
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import Marginals, SplitRule, splits
 
 UNIT = 1024
 PAPER = {"t": 0.3, "q": 1 / 12, "alpha": 5.0}

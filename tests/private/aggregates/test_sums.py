@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import GroupedSums
-from sfumato.private.aggregates.sums import COUNT_WEIGHT, SMALLEST_RADIUS
 from sfumato.domain import LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, Grid
-from sfumato.errors import ParameterError
 from sfumato.domain.partitions import Subset, Tree, Voronoi
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import GroupedSums
+from sfumato.private.aggregates.sums import COUNT_WEIGHT, LEAST_SUM_RADIUS
 
 EXTREMES = [0.0, -0.0, 5e-324, 1e-310, 1.0, -1.0, 1e16, 1e140, -1e140, 1e300, -1e300, np.finfo(float).max]
 
@@ -140,7 +140,7 @@ def test_radii_that_no_lattice_can_have_are_refused(radius):
 
 
 def test_the_smallest_radius_is_one_like_any_other():
-    sums = one_group([0.0, 0.0], SMALLEST_RADIUS)
+    sums = one_group([0.0, 0.0], LEAST_SUM_RADIUS)
     for rows in ([[3e-291, 4e-291]], [[3e300, 4e300]], [[1e-290, 0.0]]):
         count, _, *units = (int(value) for value in fold(sums, rows)[0])
         assert count == COUNT_WEIGHT

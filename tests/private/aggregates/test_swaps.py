@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from sfumato.errors import ParameterError
 from sfumato.private.aggregates import Projected, Swaps
 from sfumato.private.aggregates.swaps import COST_UNITS
-from sfumato.errors import ParameterError
 
 
 def fold(aggregate, rows):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato.private.aggregates import Cells, GroupedSums, Marginals, RowCount
 from sfumato.domain import Ball, Domain, Grid
-from sfumato.private.engines import MemoryEngine, base, memory
 from sfumato.domain.partitions import Voronoi
+from sfumato.private.aggregates import CellCounts, GroupedSums, Marginals, RowCount
+from sfumato.private.engines import base, memory
+from sfumato.private.engines.memory import MemoryEngine
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 GRID = Grid.over(DOMAIN, 8)
@@ -22,7 +23,7 @@ def rows():
 
 def expected(rows, aggregate=None, domain=DOMAIN):
     """One block, brought into the domain beforehand."""
-    aggregate = aggregate or Cells(GRID)
+    aggregate = aggregate or CellCounts(GRID)
     return aggregate.add(aggregate.zero(), domain.clip(rows))
 
 
@@ -30,14 +31,14 @@ def test_counts(rows):
     engine = MemoryEngine(rows, DOMAIN)
     assert engine.n_features == 2
     assert engine.fold(RowCount()).tolist() == [len(rows)]
-    assert (engine.fold(Cells(GRID)) == expected(rows)).all()
+    assert (engine.fold(CellCounts(GRID)) == expected(rows)).all()
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, STRIDE - 1, STRIDE, STRIDE + 1])
 def test_no_row_is_lost_or_read_twice(rows, monkeypatch, n):
     monkeypatch.setattr(memory, "N_THREADS", 1)  # so that a block is as long as it can be
     assert MemoryEngine(rows[:n], DOMAIN).fold(RowCount()).tolist() == [n]
-    assert (MemoryEngine(rows[:n], DOMAIN).fold(Cells(GRID)) == expected(rows[:n])).all()
+    assert (MemoryEngine(rows[:n], DOMAIN).fold(CellCounts(GRID)) == expected(rows[:n])).all()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 16])
@@ -46,7 +47,7 @@ def test_threads_and_blocks_do_not_matter(rows, monkeypatch, n_threads, values):
     monkeypatch.setattr(memory, "N_THREADS", n_threads)
     monkeypatch.setattr(base, "BLOCK_VALUES", values)
     marginals = Marginals(Voronoi(CENTERS), np.full((3, 2), -1.0), np.ones((3, 2)), 16)
-    for aggregate in (Cells(GRID), WIDE, marginals):
+    for aggregate in (CellCounts(GRID), WIDE, marginals):
         state = MemoryEngine(rows[:2000], DOMAIN).fold(aggregate)
         assert state.dtype == np.int64
         assert (state == expected(rows[:2000], aggregate)).all()
@@ -91,7 +92,7 @@ def test_no_aggregate_sees_a_row_outside_the_domain(rows, bounds):
 def test_dtypes(rows, dtype):
     with np.errstate(invalid="ignore"):
         table = rows.astype(dtype)
-    for aggregate in (Cells(GRID), WIDE):
+    for aggregate in (CellCounts(GRID), WIDE):
         assert (MemoryEngine(table, DOMAIN).fold(aggregate) == expected(table, aggregate)).all()
 
 
@@ -106,5 +107,5 @@ def test_memory_orders(rows, tmp_path):
 def test_rows_are_not_changed(rows):
     before = rows.copy()
     rows.flags.writeable = False
-    MemoryEngine(rows, DOMAIN).fold(Cells(GRID))
+    MemoryEngine(rows, DOMAIN).fold(CellCounts(GRID))
     assert (rows == before).all()

@@ -11,21 +11,22 @@ import pyarrow as pa
 import pytest
 from tests.contract.test_aggregates import EXAMPLES
 
-from sfumato.private.aggregates import Cells, GroupedSums, RowCount
-from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain import Domain, Grid, Unit
-from sfumato.private.engines import MemoryEngine
-from sfumato.private.engines import spark as engine_module
-from sfumato.private.people import cap_rows
-from sfumato.private.engines.spark import SparkEngine
-from sfumato.errors import DataError
+from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.partitions import Voronoi
+from sfumato.errors import DataError
+from sfumato.private.aggregates import CellCounts, GroupedSums, RowCount
+from sfumato.private.engines import spark as engine_module
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.engines.spark import SparkEngine
+from sfumato.private.people import cap_rows
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
-CELLS = Cells(Grid.over(DOMAIN, 8))
+CELLS = CellCounts(Grid.over(DOMAIN, 8))
 CENTERS = np.array([[-0.3, 0.1], [0.4, -0.7], [0.9, 0.9]])
 SUMS = GroupedSums(Voronoi(CENTERS), CENTERS, np.ones(3))
 NAMES = ["x", "y.z", "w`"]  # names that Spark reads as something else unless they are quoted
+pytestmark = pytest.mark.slow
 KINDS = {name: examples[0] for name, examples in EXAMPLES.items()}
 
 
@@ -215,7 +216,7 @@ def test_an_error_on_a_worker_is_one_line(spark, unit):
     rows[17, 1] = np.nan
     domain = DOMAIN if unit is None else capped(1)
     engine = SparkEngine(frame_of(spark, rows, some_people()).coalesce(1), columns(unit=unit), domain)
-    assert error_of(engine).startswith("the table must have finite values only, got missing or infinite ones")
+    assert error_of(engine).startswith("the table must contain finite values only, got missing or infinite ones")
 
 
 class Broken(RowCount):

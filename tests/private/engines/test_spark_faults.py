@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.engine.test_spark import some_people, wait_until
+from tests.private.engines.test_spark import some_people, wait_until
 
 from sfumato import Budget, GridKMeans, Ledger
-from sfumato.private.engines.spark import SparkEngine
 from sfumato.errors import DataError
+from sfumato.private.engines.spark import SparkEngine
 from sfumato.public.models import encode
 
-pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")]
 
 BUDGET = Budget(1)
 BOUNDS = {"x": (-1, 1), "y": (-1, 1)}

@@ -2,7 +2,7 @@ import inspect
 
 import pytest
 
-from sfumato import mechanisms
+from sfumato.private import mechanisms
 
 
 def test_all_names_are_exactly_the_public_ones():

@@ -21,8 +21,8 @@ from sfumato.private.mechanisms import (
     permute_and_flip,
 )
 from sfumato.private.mechanisms import entropy as entropy_module
-from sfumato.private.mechanisms.noise import drawn
 from sfumato.private.mechanisms.laws import BORDER_BITS, binomial_table, gaussian_table, laplace_table
+from sfumato.private.mechanisms.noise import drawn
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(10), Fraction(2**35 + 1), Fraction(2**52, 3)]
 SCORES = np.array([3, -4, 0, 3, 7, 6], dtype=np.int64)
@@ -316,8 +316,8 @@ WITHOUT_JIT = """
 import json
 from fractions import Fraction
 import numpy as np
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace, exponential, permute_and_flip
-from sfumato.private.mechanisms import kernels, sparse_histogram
+from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace, kernels
+from sfumato.private.mechanisms import exponential, permute_and_flip, sparse_histogram
 from sfumato.private.mechanisms.noise import drawn
 from sfumato.private.mechanisms.laws import gaussian_table, laplace_table
 

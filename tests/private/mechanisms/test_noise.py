@@ -5,8 +5,8 @@ import pytest
 
 from sfumato.errors import ParameterError
 from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace, kernels
-from sfumato.private.mechanisms.noise import drawn
 from sfumato.private.mechanisms.laws import gaussian_table, laplace_table
+from sfumato.private.mechanisms.noise import drawn
 
 NOISES = [discrete_laplace, discrete_gaussian]
 

@@ -14,16 +14,19 @@ import pytest
 from tests.contract.test_aggregates import EXAMPLES
 
 from sfumato import Budget, GridKMeans, Ledger, progress
-from sfumato.private.aggregates import Cells, RowCount
-from sfumato.domain.columns import Columns, Coordinate, read_bounds
 from sfumato.domain import Domain, Grid, Unit
-from sfumato.private.engines import MemoryEngine, column_names, open_engine, parquet
-from sfumato.private.engines.files import ParquetEngine, open_dataset
-from sfumato.private.people import cap_rows
+from sfumato.domain.columns import Columns, Coordinate, read_bounds
 from sfumato.errors import DataError, ParameterError
+from sfumato.private.aggregates import CellCounts, RowCount
+from sfumato.private.engines import files as engine_module
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.people import cap_rows
+from sfumato.private.sources import files as source_module
+from sfumato.private.sources import open_source
+from sfumato.private.sources.files import FileSource, open_dataset
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
-CELLS = Cells(Grid.over(DOMAIN, 8))
+CELLS = CellCounts(Grid.over(DOMAIN, 8))
 KINDS = {name: examples[0] for name, examples in EXAMPLES.items()}
 SECRET = "0.12345678901234567"
 
@@ -46,8 +49,9 @@ def write(folder, table, n_files=3, rows_per_group=211):
 
 
 def fold(path, aggregate=CELLS, bounds=(-1, 1), unit=None, **options):
-    columns, domain = read_bounds(bounds, open_dataset(path).schema.names, unit or Unit(), **options)
-    return open_engine(path, domain, columns).fold(aggregate)
+    source = open_source(path)
+    columns, domain = read_bounds(bounds, source.names, unit or Unit(), **options)
+    return source.engine(columns, domain).fold(aggregate)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -56,7 +60,7 @@ def test_every_aggregate_has_the_same_bits_as_in_memory(tmp_path, monkeypatch, n
     domain, rows = Domain.from_bounds((-1, 1), example.n_features), some_rows(n_features=example.n_features)
     expected = MemoryEngine(rows, domain).fold(example.aggregate)
     for n_files, batch_values in ((1, 2**19), (3, 1024 * example.n_features), (7, 1)):
-        monkeypatch.setattr(parquet, "BATCH_VALUES", batch_values)
+        monkeypatch.setattr(source_module, "BATCH_VALUES", batch_values)
         state = fold(write(tmp_path / f"{n_files}", table_of(rows), n_files), example.aggregate)
         assert state.dtype == np.int64
         assert np.array_equal(state, expected)
@@ -65,7 +69,7 @@ def test_every_aggregate_has_the_same_bits_as_in_memory(tmp_path, monkeypatch, n
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 @pytest.mark.parametrize("n_rows", [0, 1, 3000])
 def test_threads_do_not_matter(tmp_path, monkeypatch, n_threads, n_rows):
-    monkeypatch.setattr(parquet, "N_THREADS", n_threads)
+    monkeypatch.setattr(engine_module, "N_THREADS", n_threads)
     rows = some_rows()[:n_rows]
     folder = write(tmp_path / "files", table_of(rows))
     assert fold(folder, RowCount()).tolist() == [n_rows]
@@ -130,7 +134,7 @@ def test_columns_from_folder_names(tmp_path):
     for year in (2024, 2025):
         (tmp_path / f"year={year}").mkdir()
         pq.write_table(table_of(some_rows(100, 1)), tmp_path / f"year={year}" / "part.parquet")
-    grid = Cells(Grid((0.0, 2023.0), (1.0, 2026.0), (1, 3)))
+    grid = CellCounts(Grid((0.0, 2023.0), (1.0, 2026.0), (1, 3)))
     assert fold(tmp_path, grid, {"x0": (0, 1), "year": (2023, 2026)}).tolist() == [0, 100, 100]
 
 
@@ -139,7 +143,7 @@ def test_a_filter_is_pushed_down(tmp_path):
     dataset = ds.dataset(write(tmp_path / "files", table_of(rows))).filter(pc.field("x0") > 0)
     columns = Columns((Coordinate("x1"), Coordinate("x0")))
     kept = rows[rows[:, 0] > 0][:, ::-1]
-    state = ParquetEngine(dataset, columns, DOMAIN).fold(CELLS)
+    state = FileSource(dataset).engine(columns, DOMAIN).fold(CELLS)
     assert (state == MemoryEngine(kept, DOMAIN).fold(CELLS)).all()
 
 
@@ -147,9 +151,9 @@ def test_memory_does_not_grow_with_the_files(tmp_path):
     """Of 128 MB in row groups of 2 MB, a few are held at a time."""
     pq.write_table(table_of(some_rows(4_000_000, 4)), tmp_path / "rows.parquet", row_group_size=62_500)
     before = pa.total_allocated_bytes()
-    columns, domain = read_bounds((-1, 1), ["x0", "x1", "x2", "x3"], Unit())
-    engine = ParquetEngine(open_dataset(tmp_path / "rows.parquet"), columns, domain, strict=True)
-    held = [pa.total_allocated_bytes() - before for _ in engine.batches()]
+    columns, _ = read_bounds((-1, 1), ["x0", "x1", "x2", "x3"], Unit())
+    batches = FileSource.at(tmp_path / "rows.parquet").batches(columns)
+    held = [pa.total_allocated_bytes() - before for _ in batches]
     assert max(held) < 48e6
 
 
@@ -269,5 +273,5 @@ def test_labels_of_files(tmp_path, quick):
 def test_names_of_columns_that_are_no_text(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"\x80ast,north\n1,2\n")
-    with pytest.raises(DataError, match="names that are text in UTF-8"):
-        column_names(str(path))
+    with pytest.raises(DataError, match="names in UTF-8"):
+        _ = open_source(str(path)).names

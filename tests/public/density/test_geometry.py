@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.public.density.geometry import MOST_DISTORTION, column_units, square_grid, widths_of
 from sfumato.domain import Domain
 from sfumato.errors import ParameterError
+from sfumato.public.density.geometry import MOST_DISTORTION, column_units, square_grid, widths_of
 
 CITIES = {
     "San Francisco": ((-122.6, 37.55), (-122.3, 37.85)),

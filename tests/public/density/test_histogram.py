@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.domain import Grid
 from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.public.density.histogram import NoisyHistogram
 
 GRID = Grid((0.0,), (1.0,), (8,))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, generate_binary_structure, label
 
+from sfumato.domain import Grid
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.levels import Levels, cut_levels
-from sfumato.domain import Grid
 
 SHAPES = {1: (60,), 2: (25, 20), 3: (10, 9, 8)}
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from sfumato.domain import Grid
 from sfumato.public.density import neighbourhoods
 from sfumato.public.density.dbscan import stencils_of
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.neighbourhoods import block_bytes, large_sums
-from sfumato.domain import Grid
 
 # Blocks are 512, 22, 7 and 4 or 6 cells wide: grids within one, along its border, and across several.
 SHAPES = [

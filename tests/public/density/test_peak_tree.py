@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sfumato.public.density import merging
+from sfumato.public.density import peak_tree
 from sfumato.public.density.peak_tree import merge_tree
 from sfumato.public.density.stencils import adjacent_offsets, near_offsets
 
@@ -16,7 +16,7 @@ SHAPES = [(60,), (9, 8), (4, 5, 4)]
 def lookup(request, monkeypatch):
     """Every test with both ways to find a neighbour."""
     if request.param == "hash table":
-        monkeypatch.setattr(merging, "_SMALL_GRID", 0)
+        monkeypatch.setattr(peak_tree, "_SMALL_GRID", 0)
 
 
 def components(cells, shape, offsets):

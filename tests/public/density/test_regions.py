@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from sfumato.domain import Grid
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import measured_regions, noise_of_sum, selection_bias
 from sfumato.public.density.tails import allowances
-from sfumato.domain import Grid
 
 GRID = Grid((0.0, 0.0), (4.0, 6.0), (2, 3))
 COUNTS = np.array([10, 20, 30, 40, 50, 60])

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sfumato.public.density.spans import Span, _walk, to_geojson
 from sfumato.domain import Grid
 from sfumato.errors import ParameterError
+from sfumato.public.density.spans import Span, _walk, to_geojson
 
 HOLE_IN_HOLE = np.array([[max(abs(i - 4), abs(j - 4)) % 2 == 0 for j in range(9)] for i in range(9)])
 NAMED = {

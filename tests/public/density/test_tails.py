@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from sfumato.domain import Grid
 from sfumato.public.density import tails
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.tails import allowances, noise_law
-from sfumato.domain import Grid
 
 GRID = Grid((0.0, 0.0), (1.0, 1.0), (10, 10))
 NOISES = [("discrete Laplace", 1.0), ("discrete Laplace", 5.5), ("discrete Laplace", 0.2)]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from sfumato import posterior
 from sfumato.domain import Grid
+from sfumato.public.grid import posterior
 from sfumato.public.grid.posterior import Noise, affordable_sweeps, cell_means
 from sfumato.public.means import project_to_simplex
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.public.mixtures import merge_tree
-from sfumato.public.mixtures.mixture import Mixture
 from sfumato.public.mixtures.basins import Basins
+from sfumato.public.mixtures.mixture import Mixture
 from sfumato.public.mixtures.peaks import climb
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from sfumato import medoids
 from sfumato.errors import ParameterError
+from sfumato.public.places import medoids
 from sfumato.public.places.medoids import k_medoids
 
 CASES = {
