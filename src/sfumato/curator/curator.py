@@ -88,18 +88,12 @@ class Curator(Questions):
         self._narrowed = True
 
     def count(self, step: str) -> Noisy:
-        """Noisy number of rows."""
         return self._release(step, RowCount())
 
     def cells(self, step: str, partition: Partition) -> Noisy:
-        """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
         return self._release(step, CellCounts(partition))
 
     def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
-        """Noisy numbers of rows in the cells of a grid, as far as they reach a threshold.
-
-        A grid of up to 2^62 cells will do: none is listed but those that are occupied or pass.
-        """
         aggregate = SparseCells(grid)
         record = self._declare(step, aggregate.sensitivity, selection=False)
         public = checked_histogram(grid.n_cells, record.mechanism, record.scale, threshold)
@@ -108,7 +102,6 @@ class Curator(Questions):
         return NoisyCells(cells, counts, public[-1], record)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:
-        """Noisy number of rows per bin of each column, shape (d, n_bins); rows in no bin count nowhere."""
         return self._release(step, Histograms(edges))
 
     def distances(
@@ -119,7 +112,6 @@ class Curator(Questions):
         edges: FloatArray,
         projection: FloatArray | None = None,
     ) -> Noisy:
-        """Noisy histogram of the distances of rows from the public origin of their group, all together."""
         return self._release(step, _projected(Distances(partition, origins, edges), projection))
 
     def sums(
@@ -130,7 +122,6 @@ class Curator(Questions):
         radii: FloatArray,
         projection: FloatArray | None = None,
     ) -> NoisySums:
-        """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
         aggregate = GroupedSums(partition, origins, radii)
         noisy = self._release(step, _projected(aggregate, projection))
         size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
@@ -146,10 +137,6 @@ class Curator(Questions):
         *,
         soft: bool = False,
     ) -> NoisyMoments:
-        """Noisy size, sum and second moments of each group's displacements from a public origin, clipped.
-
-        With `soft`, the rows are shared among the components of a mixture by their responsibilities.
-        """
         aggregate = _moments(partition, origins, radii, shape, soft)
         noisy = self._release(step, aggregate)
         unit = noisy.std / LATTICE_RADIUS
@@ -157,14 +144,12 @@ class Curator(Questions):
         return NoisyMoments(*aggregate.unpack(noisy.values), *stds)
 
     def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
-        """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
         aggregate = NearestSums(self.domain, points, t)
         record = self._declare(step, aggregate.sensitivity, selection=False)
         noisy = self._noisy(record, aggregate.sums(self._fold(aggregate)))
         return NoisyMeans(aggregate.means(noisy.values), aggregate.steps / t, record)
 
     def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
-        """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
         aggregate = NearestDistance(NearestSums(self.domain, points, t), weights)
         record = self._declare(step, aggregate.sensitivity, selection=False)
         noisy = self._noisy(record, aggregate.total(self._fold(aggregate)))
@@ -180,10 +165,6 @@ class Curator(Questions):
         rule: SplitRule,
         noisy_sizes: IntArray,
     ) -> NoisySplits:
-        """Choose a good split of each group, and count the rows on its two sides, in one pass.
-
-        Groups are disjoint, so that all choices together cost as much as one.
-        """
         choice = self._declare(choice_step, rule.sensitivity, selection=True)
         size = self._declare(size_step, Sensitivity(), selection=False)
         marginals = Marginals(partition, *boxes, rule.n_bins)
@@ -206,7 +187,6 @@ class Curator(Questions):
         radius: float,
         projection: FloatArray | None = None,
     ) -> int:
-        """Candidate whose ball covers many rows that no chosen ball covers, selected privately."""
         return self.select(step, _projected(Coverage(candidates, chosen, radius), projection))
 
     def swap(
@@ -217,7 +197,6 @@ class Curator(Questions):
         radius: float,
         projection: FloatArray | None = None,
     ) -> tuple[int, int] | None:
-        """Centre to drop and candidate to take in its place, selected privately; None to keep all."""
         swap = self.select(step, _projected(Swaps(centers, candidates, radius), projection))
         n_candidates = len(candidates)
         return None if swap == len(centers) * n_candidates else divmod(swap, n_candidates)

@@ -12,6 +12,7 @@ from sfumato.budget import PricedPlan, Sensitivity
 from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import MomentShape, Partition
+from sfumato.errors import PlanError
 from sfumato.private.aggregates import (
     Coverage,
     GroupedMoments,
@@ -44,7 +45,8 @@ __all__ = [
 class Questions(Protocol):
     """The questions of an estimator. The curator answers them; a forecast answers as far as it can.
 
-    What the noise will be is public and known before anything is asked.
+    What the noise will be is public and known before anything is asked. A question that a class does not
+    define is refused.
     """
 
     domain: Domain
@@ -72,18 +74,22 @@ class Questions(Protocol):
 
     def count(self, step: str) -> Noisy:
         """Noisy number of rows."""
+        raise _unanswered(self, step)
 
     def cells(self, step: str, partition: Partition) -> Noisy:
         """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
+        raise _unanswered(self, step)
 
     def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
         """Noisy numbers of rows in the cells of a grid, as far as they reach a threshold.
 
         A grid of up to 2^62 cells will do: none is listed but those that are occupied or pass.
         """
+        raise _unanswered(self, step)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:
         """Noisy number of rows per bin of each column, shape (d, n_bins); rows in no bin count nowhere."""
+        raise _unanswered(self, step)
 
     def distances(
         self,
@@ -94,6 +100,7 @@ class Questions(Protocol):
         projection: FloatArray | None = None,
     ) -> Noisy:
         """Noisy histogram of the distances of rows from the public origin of their group, all together."""
+        raise _unanswered(self, step)
 
     def sums(
         self,
@@ -104,6 +111,7 @@ class Questions(Protocol):
         projection: FloatArray | None = None,
     ) -> NoisySums:
         """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
+        raise _unanswered(self, step)
 
     def moments(
         self,
@@ -119,12 +127,15 @@ class Questions(Protocol):
 
         With `soft`, the rows are shared among the components of a mixture by their responsibilities.
         """
+        raise _unanswered(self, step)
 
     def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
         """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
+        raise _unanswered(self, step)
 
     def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
         """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
+        raise _unanswered(self, step)
 
     def splits(
         self,
@@ -139,6 +150,7 @@ class Questions(Protocol):
 
         Groups are disjoint, so that all choices together cost as much as one.
         """
+        raise _unanswered(self, choice_step)
 
     def cover(
         self,
@@ -149,6 +161,7 @@ class Questions(Protocol):
         projection: FloatArray | None = None,
     ) -> int:
         """Candidate whose ball covers many rows that no chosen ball covers, selected privately."""
+        raise _unanswered(self, step)
 
     def swap(
         self,
@@ -159,6 +172,11 @@ class Questions(Protocol):
         projection: FloatArray | None = None,
     ) -> tuple[int, int] | None:
         """Centre to drop and candidate to take in its place, selected privately; None to keep all."""
+        raise _unanswered(self, step)
+
+
+def _unanswered(asked: Questions, step: str) -> PlanError:
+    return PlanError(f"{type(asked).__name__} must answer the question of step {step!r}, and does not")
 
 
 def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:

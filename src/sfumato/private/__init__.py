@@ -1,1 +1,1 @@
-"""The private side: what touches rows. Only the curator imports from here."""
+"""The private side: everything that touches rows. Only the curator imports from here."""

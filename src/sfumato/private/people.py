@@ -1,8 +1,8 @@
-"""At most so many rows of each person: what makes a guarantee for one row one for a person.
+"""A cap on the rows per person, which turns a per-row guarantee into a per-person one.
 
-Which rows of a person are kept is a function of that person's rows and spelling alone: not of other persons,
-nor of the order of rows, of files and batches, or of the Arrow type of the column that names the person. So
-tables that differ in one person differ, after the cap, in at most `max_rows` rows, and in nothing else.
+Which rows of a person are kept depends only on that person's rows and on how the person is spelled. It does
+not depend on other people, on the order of rows, files and batches, or on the Arrow type of the unit column.
+So tables that differ in one person differ, after the cap, in at most `max_rows` rows and in nothing else.
 Proof: docs/proofs/people.md.
 """
 
@@ -33,7 +33,7 @@ N_BUCKETS = 2**BUCKET_BITS  # files that are open at a time
 
 
 class _Persons(NamedTuple):
-    """Persons by their spelling (large_string, distinct), and the person of each row as a place in it."""
+    """The distinct spellings of people (large_string), and for each row the position of its person there."""
 
     names: pa.Array
     codes: IntArray
@@ -47,28 +47,27 @@ _Part: TypeAlias = tuple[_Persons, FloatArray]  # persons, and as many rows as t
 
 
 def cap_rows(ids: pa.Array, rows: FloatArray, max_rows: int) -> FloatArray:
-    """Keep at most `max_rows` rows of each person, all of those who have no more.
+    """Keep at most `max_rows` rows of each person.
 
     Parameters
     ----------
     ids : Arrow array of length n
-        The person of each row, of any type that can be cast to a string, without nulls. Persons are the same
-        if they are spelled the same.
+        The person of each row, of any type that can be cast to a string, without nulls. Equal spellings mean
+        the same person.
     rows : float array of shape (n, d)
-        Finite. All rows of every person who occurs.
+        Finite, with all rows of every person in `ids`.
     max_rows : int
         At least 1.
 
     Returns
     -------
     float array of shape (at most n, d)
-        In the order of the table, -0.0 as 0.0. The multiset of these rows does not depend on that order.
+        In the order of the table, with -0.0 as 0.0. The multiset of rows does not depend on that order.
 
     Privacy
     -------
     Adding or removing a person adds or removes at most `max_rows` rows of the result and leaves the others
-    as they are. Nothing is random: rows are drawn by a hash that is public and fixed. Proof:
-    docs/proofs/people.md.
+    unchanged. Nothing is random: a fixed public hash picks the rows. Proof: docs/proofs/people.md.
 
     Examples
     --------
@@ -77,14 +76,14 @@ def cap_rows(ids: pa.Array, rows: FloatArray, max_rows: int) -> FloatArray:
     array([1., 2., 3.])
     """
     if len(ids) != len(rows):
-        raise DataError("`ids` must name the person of each row, got another number of them than of rows")
+        raise DataError("`ids` must have one entry per row, got a different number of entries and rows")
     return _cap(_persons(ids), rows, max_rows)
 
 
 def contributions(chunks: Iterable[pa.Array]) -> IntArray:
-    """Count the rows of each person, in no particular order: raw, before noise.
+    """Count the rows of each person, in no particular order. The counts are raw, before noise.
 
-    Memory is proportional to the number of persons.
+    Memory is proportional to the number of people.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def contributions(chunks: Iterable[pa.Array]) -> IntArray:
         names.append(own_names)
         counts.append(own_counts)
         n_held += len(own_names)
-        if n_held > max(2 * n_merged, N_MERGED):  # seldom enough that the work stays linear
+        if n_held > max(2 * n_merged, N_MERGED):  # rare enough that the work stays linear
             own_names, own_counts = _tally(pa.concat_arrays(names), np.concatenate(counts))
             names, counts = [own_names], [own_counts]
             n_held = n_merged = len(own_names)
@@ -106,7 +105,7 @@ def contributions(chunks: Iterable[pa.Array]) -> IntArray:
 
 
 def _tally(ids: pa.Array, weights: NDArray[Any]) -> tuple[pa.Array, IntArray]:
-    """Those who occur, and the sum of their weights, which is exact below 2^53."""
+    """The people who occur and the sum of each one's weights, which is exact below 2^53."""
     persons = _persons(ids)
     counts = np.bincount(persons.codes, weights, minlength=len(persons.names)).astype(np.int64)
     return persons.names.filter(pa.array(counts > 0)), counts[counts > 0]
@@ -115,20 +114,20 @@ def _tally(ids: pa.Array, weights: NDArray[Any]) -> tuple[pa.Array, IntArray]:
 def capped_blocks(
     pairs: Iterable[tuple[pa.Array, FloatArray]], max_rows: int, folder: Path | None = None
 ) -> Generator[FloatArray]:
-    """Cap the rows of a table that need not fit into memory; the same multiset of rows as `cap_rows`.
+    """Cap the rows of a table that need not fit into memory. Gives the same multiset of rows as `cap_rows`.
 
-    Up to `MEMORY_BYTES` nothing is written. Beyond, rows go to files by a hash of the person, so that all
-    rows of a person are in one of them, and each file is capped on its own. A few times `MEMORY_BYTES` are
-    in use, and the rows of one person must fit into memory.
+    Up to `MEMORY_BYTES` nothing is written. Larger tables are split into files by a hash of the person. All
+    rows of a person are then in one file, and each file is capped separately. This uses a few times
+    `MEMORY_BYTES`, and the rows of one person must fit into memory.
 
     Parameters
     ----------
     pairs : iterable of (Arrow array, float array of shape (n, d))
-        Persons and rows, as for `cap_rows`, in any number of parts.
+        People and rows, as for `cap_rows`, in any number of parts.
     max_rows : int
     folder : Path, optional
-        Where to make the private folder (mode 0700) of these files; that of the system if None. It is removed
-        at the end of the iteration, also by an error or by closing the iterator.
+        Where to create the private folder (mode 0700) for these files; by default the system's temporary
+        folder. It is removed when the iteration ends, fails or is closed.
     """
     return _capped(_gathered((_persons(ids), rows) for ids, rows in pairs), max_rows, folder, 0)
 
@@ -139,13 +138,13 @@ def capped_rows(
     n_features: int,
     folder: Path | None = None,
 ) -> FloatArray:
-    """Cap as `capped_blocks` does, for rows that are read again and again.
+    """Cap like `capped_blocks`, for rows that are read repeatedly.
 
     Returns
     -------
     float array of shape (n, n_features)
-        In memory or, beyond `MEMORY_BYTES`, mapped from a file without a name, which vanishes with the last
-        array that shows it, or with the process.
+        In memory or, beyond `MEMORY_BYTES`, mapped from an unnamed file. The file vanishes with the last
+        array that uses it, or with the process.
     """
     held, n_bytes = [np.empty((0, n_features))], 0
     with closing(capped_blocks(pairs, max_rows, folder)) as blocks:
@@ -158,17 +157,17 @@ def capped_rows(
 
 
 def _persons(ids: pa.Array) -> _Persons:
-    """Group by spelling: by comparing persons, never by a hash alone."""
+    """Group by spelling. Spellings are compared in full, never by hash alone."""
     try:
         encoded = ids if pa.types.is_dictionary(ids.type) else ids.dictionary_encode()
         names = encoded.dictionary.cast(pa.large_string())
     except pa.ArrowException:  # its message may quote a value
         raise DataError(
-            f"`ids` must be of a type that can be written as text, got {ids.type}. Use numbers or strings"
+            f"`ids` must have a type that can be written as text, got {ids.type}. Use numbers or strings"
         ) from None
     codes: IntArray = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy()
     if ids.type not in (pa.string(), pa.large_string()):
-        # The dictionary of a column may hold a person twice, or a null.
+        # A dictionary-encoded column may list a person twice, or a null.
         distinct = names.dictionary_encode()
         codes = np.append(distinct.indices.fill_null(-1).to_numpy(), -1).astype(np.int64)[codes]
         names = distinct.dictionary
@@ -204,14 +203,14 @@ def _spelling_hashes(names: pa.Array) -> HashArray:
 
 
 def _gathered(parts: Iterable[_Part]) -> Iterator[_Part]:
-    """Join parts until they exceed `MEMORY_BYTES`, again and again."""
+    """Join parts into batches that just exceed `MEMORY_BYTES`."""
     held: list[_Part] = []
     n_bytes = 0
     for persons, rows in parts:
         held.append((persons, rows))
         n_bytes += persons.nbytes + rows.nbytes
         if n_bytes > MEMORY_BYTES:
-            whole, held, n_bytes = _joined(held), [], 0  # the parts are held no longer
+            whole, held, n_bytes = _joined(held), [], 0  # frees the parts
             yield whole
     if held:
         yield _joined(held)
@@ -237,7 +236,7 @@ def _capped(parts: Iterator[_Part], max_rows: int, folder: Path | None, level: i
         buckets = _spread(chain(_emptied(first), parts), Path(name), level)
         for path, is_one_hash in buckets.items():
             stored = _stored(path)
-            if is_one_hash:  # one person, whom no further bits would split
+            if is_one_hash:  # no further bits would split these rows
                 yield _cap(*_joined(list(stored)), max_rows)
             else:
                 yield from _capped(_gathered(stored), max_rows, Path(name), level + 1)
@@ -245,7 +244,7 @@ def _capped(parts: Iterator[_Part], max_rows: int, folder: Path | None, level: i
 
 
 def _spread(parts: Iterable[_Part], folder: Path, level: int) -> dict[Path, bool]:
-    """Write every row to the file of its person; say of each file whether its persons share one hash."""
+    """Write every row to its person's file. Return the files, and whether all people in each share a hash."""
     seen: dict[Path, set[int]] = {}
     writers: dict[Path, pa.RecordBatchWriter] = {}
     with ExitStack() as files:
@@ -281,13 +280,13 @@ def _stored(path: Path) -> Iterator[_Part]:
 
 
 def _emptied(held: list[_T]) -> Iterator[_T]:
-    """Hand out what is held, and hold it no longer."""
+    """Yield the items of a list and drop each one."""
     while held:
         yield held.pop()
 
 
 def _mapped(blocks: Iterable[FloatArray], n_features: int, folder: Path | None) -> FloatArray:
-    # A file without a name: nobody else can open it, and it is gone however this process ends.
+    # An unnamed file: nobody else can open it, and it disappears however this process ends.
     with TemporaryFile(dir=folder) as file:
         n_rows = 0
         for block in blocks:
@@ -299,7 +298,7 @@ def _mapped(blocks: Iterable[FloatArray], n_features: int, folder: Path | None) 
 
 @numba.njit(cache=True, nogil=True)
 def _mix(state: np.uint64, word: np.uint64) -> np.uint64:
-    # The step of SplitMix64 (Steele, Lea and Flood 2014), with Stafford's constants: a bijection of the word.
+    # SplitMix64 (Steele, Lea and Flood 2014) with Stafford's constants: a bijection of the word.
     bits = (state ^ word) + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -317,7 +316,7 @@ def _hash_spellings(offsets: IntArray, text: NDArray[np.uint8], out: HashArray) 
 
 @numba.njit(cache=True, nogil=True)
 def _fill_order(codes: IntArray, places: IntArray, order: IntArray) -> None:
-    """List rows person after person, from the place of each person on; those of place -1 are left out."""
+    """List rows person by person, starting at each person's place. A place of -1 leaves a person out."""
     for i in range(codes.shape[0]):
         place = places[codes[i]]
         if place >= 0:
@@ -327,7 +326,7 @@ def _fill_order(codes: IntArray, places: IntArray, order: IntArray) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _sort_rows(rows: FloatArray, order: IntArray, is_copy: NDArray[np.bool_]) -> None:
-    """Fill `order` with rows by value, column after column, and mark those that equal the one before."""
+    """Sort rows into `order` by value, column by column, and mark rows that equal the one before."""
     n_rows = rows.shape[0]
     for i in range(n_rows):
         order[i], is_copy[i] = i, i > 0
@@ -338,7 +337,7 @@ def _sort_rows(rows: FloatArray, order: IntArray, is_copy: NDArray[np.bool_]) ->
                 continue
             if last - first > 1:
                 run = order[first:last].copy()
-                # Not quicksort: nobody's rows can make this one slow.
+                # Not quicksort: no input can make this sort slow.
                 order[first:last] = run[np.argsort(rows[:, j][run], kind="mergesort")]
             first = last
         for i in range(1, n_rows):
@@ -354,7 +353,7 @@ def _keep_smallest(
     max_rows: int,
     keep: NDArray[np.bool_],
 ) -> None:
-    """Mark the rows of smallest hash of each person; equal hashes count in the order of values."""
+    """Mark each person's rows of smallest hash. Ties are broken by value."""
     for person in range(seeds.shape[0]):
         mine = order[borders[person] : borders[person + 1]]
         own = np.empty((mine.shape[0], rows.shape[1]))

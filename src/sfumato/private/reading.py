@@ -1,4 +1,4 @@
-"""How a row becomes coordinates and a person: by its own values and by public declarations alone."""
+"""Turn a row into coordinates and a person, using only its own values and public declarations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sfumato.errors import DataError
 Batch: TypeAlias = pa.RecordBatch | pa.Table
 Mask = NDArray[np.bool_]
 
-DROP = "Drop or fill them, or drop such rows with missing='drop'"
+DROP = "Drop or fill them, or drop these rows with missing='drop'"
 
 
 def read_rows(columns: Columns, batch: Batch) -> FloatArray:
@@ -26,7 +26,7 @@ def read_rows(columns: Columns, batch: Batch) -> FloatArray:
 
 
 def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
-    """The person of each row, and its coordinates. A row of nobody is one with a missing value."""
+    """The person and the coordinates of each row. A row without a person has a missing value."""
     ids = batch.column(columns.unit)
     ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     rows, complete = _read(columns, batch)
@@ -40,18 +40,18 @@ def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
 
 
 def complete_rows(rows: NDArray[Any], missing: Missing) -> Mask | None:
-    """Mask of the rows that are finite, or None if all are; with missing="error" all must be."""
+    """Mask of the finite rows, or None if all are finite. With missing="error" all must be."""
     with np.errstate(all="ignore"):
         if rows.dtype.kind != "f" or np.isfinite(rows.sum(dtype=np.float64)):  # one pass, and no mask
             return None
     complete: Mask = np.isfinite(rows).all(axis=1)
     if missing == "error" and not complete.all():
-        raise DataError(f"the table must have finite values only, got missing or infinite ones. {DROP}")
+        raise DataError(f"the table must contain finite values only, got missing or infinite ones. {DROP}")
     return complete
 
 
 def read_values(coordinate: Coordinate, values: pa.Array) -> FloatArray:
-    """Coordinates of a column's values, with NaN where one is missing."""
+    """Coordinates from a column's values, with NaN where one is missing."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     try:
@@ -105,5 +105,5 @@ _WANTED = {"number": "numbers or booleans", "date": "dates or times", "level": "
 _HINTS = {
     "number": "Choose columns by name: bounds={'age': (0, 120), 'day': (date, date), 'kind': ['a', 'b']}",
     "date": "Give its bounds as numbers",
-    "level": "Give its levels in the type of the column",
+    "level": "Give levels of the same type as the column",
 }

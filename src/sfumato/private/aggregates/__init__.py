@@ -1,8 +1,8 @@
 """Mergeable integer summaries of rows, each with a proved sensitivity.
 
-An aggregate is folded over rows by an engine: ``zero()``, then ``add(state, block)`` per block, then
-``merge(a, b)``. States are integers and merging is exactly associative, so the result does not depend on
-how rows were split. No noise and no budget here.
+An engine folds an aggregate over rows: ``zero()``, then ``add(state, block)`` per block, then ``merge(a,
+b)``. States are integers and merging is exactly associative, so the result does not depend on how rows are
+split. There is no noise and no budget here.
 """
 
 from sfumato.private.aggregates.base import Aggregate

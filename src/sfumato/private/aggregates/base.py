@@ -23,10 +23,11 @@ class Aggregate(Protocol):
         """Add a block of finite float64 rows to `state`, in place, and return it."""
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Combine the states of two disjoint sets of rows."""
+        """Combine the states of two disjoint sets of rows: their sum, unless a state says otherwise."""
+        return a + b
 
 
 def check_columns(rows: FloatArray, n_features: int) -> None:
-    """Refuse rows with other columns than a kernel expects. The message says nothing about the rows."""
+    """Raise if rows do not have the columns that a kernel expects. The message quotes no row."""
     if rows.shape[1] != n_features:
         raise ParameterError(f"rows must have {n_features} columns, got {rows.shape[1]}")

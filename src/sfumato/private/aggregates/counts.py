@@ -8,10 +8,11 @@ import numpy as np
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray
+from sfumato.private.aggregates.base import Aggregate
 
 
 @dataclass(frozen=True)
-class RowCount:
+class RowCount(Aggregate):
     """The number of rows.
 
     Privacy
@@ -22,18 +23,12 @@ class RowCount:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return Sensitivity()
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros(1, dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Count the rows of a block."""
         state[0] += len(rows)
         return state
-
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the counts."""
-        return a + b

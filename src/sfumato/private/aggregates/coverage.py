@@ -1,4 +1,4 @@
-"""How many rows a ball would cover anew."""
+"""How many more rows each candidate ball would cover."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray, check_shape
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 
 @dataclass(frozen=True, eq=False)
-class Coverage:
-    """Per candidate: rows within a radius of it and of none of the points chosen before.
+class Coverage(Aggregate):
+    """Per candidate: number of rows within the radius of it but of no point chosen before.
 
     Privacy
     -------
-    Whether a row counts for a candidate is a function of that row and of public numbers. Adding one row
-    changes every entry by 0 or by +1, removing one by 0 or by -1: spread 1, however many candidates there
-    are, and L1 = L2^2 = m over m entries. Candidates, chosen points and radius must be public.
-    Proof: docs/proofs/kmeans.md.
+    Whether a row counts for a candidate depends only on that row and on public numbers. Adding one row
+    changes every entry by 0 or +1, removing one by 0 or -1. So the spread is 1 for any number of candidates,
+    and L1 = L2^2 = m over m entries. Candidates, chosen points and radius must be public. Proof:
+    docs/proofs/kmeans.md.
 
     Parameters
     ----------
@@ -41,28 +41,22 @@ class Coverage:
 
     @staticmethod
     def sensitivity_of(n_candidates: int) -> Sensitivity:
-        """Sensitivity for one row and so many candidates: what a plan declares before they are known."""
+        """Sensitivity for one row, for a plan to declare before the candidates are known."""
         return Sensitivity(l1=n_candidates, l2_squared=n_candidates, spread=1, coordinates=n_candidates)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_of(len(self.candidates))
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros(len(self.candidates), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Count the rows of a block for every candidate that would cover them."""
+        """Count the rows of a block for every candidate that covers them."""
         check_columns(rows, self.candidates.shape[1])
         columns = np.ascontiguousarray(self.candidates.T)
         _count_covered(rows, columns, np.ascontiguousarray(self.chosen), self.radius**2, state)
         return state
-
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the counts."""
-        return a + b
 
 
 @numba.njit(cache=True, nogil=True)
@@ -83,7 +77,7 @@ def _is_covered(row: FloatArray, chosen: FloatArray, squared_radius: float) -> b
 def _count_covered(
     rows: FloatArray, columns: FloatArray, chosen: FloatArray, squared_radius: float, state: IntArray
 ) -> None:
-    # The innermost loop runs over candidates, so that it vectorises.
+    # The innermost loop runs over candidates so that it vectorises.
     n_features, n_candidates = columns.shape
     squares = np.empty(n_candidates)
     for i in range(rows.shape[0]):

@@ -10,19 +10,19 @@ import numpy as np
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 
 @dataclass(frozen=True, eq=False)
-class Distances:
-    """How many rows lie at which distance from the public origin of their group, all groups together.
+class Distances(Aggregate):
+    """Histogram of rows by distance from the public origin of their group, over all groups together.
 
     Bin b counts distances in [edges[b-1], edges[b]), with 0 and infinity at the ends.
 
     Privacy
     -------
-    The group of a row, and so its distance and its bin, are functions of that row and of public numbers:
-    adding or removing one row changes exactly one entry by exactly 1. Proof: docs/proofs/counts.md.
+    A row's group, and so its distance and bin, depend only on that row and on public numbers. Adding or
+    removing one row changes exactly one entry by exactly 1. Proof: docs/proofs/counts.md.
 
     Parameters
     ----------
@@ -41,11 +41,9 @@ class Distances:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return Sensitivity()
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros(len(self.edges) + 1, dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -53,10 +51,6 @@ class Distances:
         check_columns(rows, self.origins.shape[1])
         _count_distances(rows, self.partition.index(rows), self.origins, self.edges**2, state)
         return state
-
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the counts."""
-        return a + b
 
 
 @numba.njit(cache=True, nogil=True)

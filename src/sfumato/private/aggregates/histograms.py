@@ -10,19 +10,18 @@ import numpy as np
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray, check_shape
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 
 @dataclass(frozen=True, eq=False)
-class Histograms:
-    """Per column: rows per bin [edges[b], edges[b + 1]). Rows outside all bins count nowhere.
+class Histograms(Aggregate):
+    """Per column: number of rows in each bin [edges[b], edges[b + 1]). Rows outside all bins do not count.
 
     Privacy
     -------
-    The bin of a row in a column, if it has one, is a function of that row and of public edges. Adding one
-    row adds 1 to at most one bin of each of d columns, removing one takes it away, and no other entry
-    changes: L1 = L2^2 = d over d entries, spread 1. The edges must be public.
-    Proof: docs/proofs/bounds.md.
+    A row's bin in a column, if any, depends only on that row and on public edges. Adding one row adds 1 to at
+    most one bin of each of d columns, removing one subtracts it, and no other entry changes: L1 = L2^2 = d
+    over d entries, spread 1. The edges must be public. Proof: docs/proofs/bounds.md.
 
     Parameters
     ----------
@@ -35,20 +34,18 @@ class Histograms:
     def __post_init__(self) -> None:
         check_shape("edges", self.edges, len(self.edges), max(2, self.edges.shape[-1]))
         if not np.isfinite(self.edges).all() or (np.diff(self.edges) <= 0).any():
-            raise ParameterError("`edges` must be finite and increase in every column, got others. Sort them")
+            raise ParameterError("`edges` must be finite and increase in every column. Sort them")
 
     @staticmethod
     def sensitivity_in(n_features: int) -> Sensitivity:
-        """Sensitivity for one row of `n_features` columns: what a plan declares before edges are known."""
+        """Sensitivity for one row of `n_features` columns, for a plan to declare before edges are known."""
         return Sensitivity(l1=n_features, l2_squared=n_features, spread=1, coordinates=n_features)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_in(len(self.edges))
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         n_features, n_edges = self.edges.shape
         return np.zeros((n_features, n_edges - 1), dtype=np.int64)
 
@@ -57,10 +54,6 @@ class Histograms:
         check_columns(rows, len(self.edges))
         _count_bins(rows, np.ascontiguousarray(self.edges), state)
         return state
-
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the counts."""
-        return a + b
 
 
 @numba.njit(cache=True, nogil=True)

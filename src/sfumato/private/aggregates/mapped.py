@@ -1,4 +1,4 @@
-"""Any aggregate, of rows that went through a public map first."""
+"""Aggregates of rows that first pass through a public map."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sfumato.private.aggregates.base import Aggregate
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped(ABC):
+class Mapped(Aggregate, ABC):
     """An aggregate of mapped rows.
 
     Privacy
     -------
-    What a row is mapped to is a function of that row and of public numbers, in floating point too, so that
-    tables that differ in one row are mapped to tables that differ in one row: the sensitivity is that of
-    the aggregate. Proof: docs/proofs/kmeans.md.
+    The image of a row depends only on that row and on public numbers, even in floating point. Tables that
+    differ in one row are therefore mapped to tables that differ in one row, and the aggregate keeps its
+    sensitivity. Proof: docs/proofs/kmeans.md.
 
     Parameters
     ----------
@@ -34,11 +34,9 @@ class Mapped(ABC):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.aggregate.sensitivity
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return self.aggregate.zero()
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -46,7 +44,7 @@ class Mapped(ABC):
         return self.aggregate.add(state, self.map(rows))
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Merge as the aggregate does."""
+        """Merge two states of the aggregate."""
         return self.aggregate.merge(a, b)
 
 
@@ -56,8 +54,8 @@ class Projected(Mapped):
 
     Privacy
     -------
-    A row is projected independently of all others, so the sensitivity is that of the aggregate, see
-    `Mapped`. Proof: docs/proofs/kmeans.md.
+    Each row is projected independently of all others, so the aggregate keeps its sensitivity, see `Mapped`.
+    Proof: docs/proofs/kmeans.md.
 
     Parameters
     ----------
@@ -75,12 +73,12 @@ class Projected(Mapped):
 
 @dataclass(frozen=True, eq=False)
 class Clipped(Mapped):
-    """An aggregate of rows clipped to a domain, one that was released.
+    """An aggregate of rows clipped to a released domain.
 
     Privacy
     -------
-    A row is clipped independently of all others, so the sensitivity is that of the aggregate, see
-    `Mapped`. Proof: docs/proofs/kmeans.md.
+    Each row is clipped independently of all others, so the aggregate keeps its sensitivity, see `Mapped`.
+    Proof: docs/proofs/kmeans.md.
 
     Parameters
     ----------

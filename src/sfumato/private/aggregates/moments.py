@@ -1,4 +1,4 @@
-"""Grouped counts, sums and second moments of clipped displacements: what a Gaussian mixture is fitted to."""
+"""Counts, sums and second moments of clipped displacements per group, to fit a Gaussian mixture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 from sfumato.private.aggregates.sums import COUNT_WEIGHT
 
 SHAPES: tuple[MomentShape, ...] = get_args(MomentShape)
@@ -26,13 +26,8 @@ BLOCK_VALUES = 2**20  # responsibilities that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
-class _Moments(ABC, Generic[P]):
-    """What hard and soft moments have in common: places, lattice and layout.
-
-    Per group: rows, clipped rows, sum of u and second moments of u, where u is the displacement from the
-    group's origin in units of its radius, clipped to norm 1. The first two columns are in units of 2^27 per
-    row, the others in units of 2^-29.
-    """
+class _Moments(Aggregate, ABC, Generic[P]):
+    """What hard and soft moments have in common: origins, lattice and layout."""
 
     partition: P
     origins: FloatArray
@@ -66,18 +61,13 @@ class _Moments(ABC, Generic[P]):
         return int(self.origins.shape[1])
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         n_entries = 2 + self.n_features + n_moments(self.n_features, self.shape)
         return np.zeros((len(self.origins), n_entries), dtype=np.int64)
 
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the sums."""
-        return a + b
-
     def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Sizes, clipped sizes, sums of displacements and of their products, in the units of the data.
+        """Sizes, clipped sizes, sums of displacements and sums of their products, in the units of the data.
 
-        The products are symmetric matrices, diagonals or squared norms, by `shape`.
+        Depending on `shape`, products are symmetric matrices, diagonals or squared norms.
         """
         d = self.n_features
         sizes, clipped = values[:, 0] / COUNT_WEIGHT, values[:, 1] / COUNT_WEIGHT
@@ -98,21 +88,21 @@ class _Moments(ABC, Generic[P]):
 
 
 class GroupedMoments(_Moments[Partition]):
-    """Per group: its rows, those beyond a public radius, the sum and the second moments of displacements.
+    """Per group: counts of rows and of those beyond a public radius, sum and second moments of displacements.
 
-    Displacements are taken from a public origin and clipped to the radius: u = displacement / radius has norm
-    at most 1. Column 0 counts rows and column 1 clipped rows, both in units of 2^27; the others hold the sum
-    of u and its second moments in units of 2^-29: the products u_i u_j with i <= j row by row ("full"), the
-    squares u_j^2 ("diag"), or the squared norm of u ("spherical").
+    Displacements are measured from a public origin and clipped to the radius: u = displacement / radius has
+    norm at most 1. Column 0 counts rows and column 1 clipped rows, both in units of 2^27. The other columns
+    hold, in units of 2^-29, the sum of u and its second moments: the products u_i u_j with i <= j row by row
+    ("full"), the squares u_j^2 ("diag"), or the squared norm of u ("spherical").
 
     Privacy
     -------
-    The group of a row is a function of that row, so adding or removing one row changes the entries of one
-    group only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, by a vector of norm at most
-    R = 2^29 in the sum, and by one of norm at most R in the moments, since the sum of (u_i u_j)^2 over
-    i <= j is at most ||u||^4. Hence L2^2 <= 2 w^2 + 2 R^2 and L1 <= 2 w + sqrt(d) R + c R, with
-    c = (d + 1) / 2 for "full" and 1 otherwise, in exact integers. Moments are not centred: the mean of the
-    rows is no public origin. Origins and radii must be public. Proof: docs/proofs/moments.md.
+    A row's group depends only on that row, so adding or removing one row changes the entries of one group
+    only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, by a vector of norm at most R =
+    2^29 in the sum, and by one of norm at most R in the moments, since the sum of (u_i u_j)^2 over i <= j is
+    at most ||u||^4. Hence L2^2 <= 2 w^2 + 2 R^2 and L1 <= 2 w + sqrt(d) R + c R, with c = (d + 1) / 2 for
+    "full" and 1 otherwise, in exact integers. Moments are not centred, because the mean of the rows is not
+    public. Origins and radii must be public. Proof: docs/proofs/moments.md.
 
     Parameters
     ----------
@@ -125,7 +115,7 @@ class GroupedMoments(_Moments[Partition]):
 
     @staticmethod
     def sensitivity_in(n_features: int, shape: MomentShape) -> Sensitivity:
-        """Sensitivity for one row of `n_features` columns: what a plan declares before anything is known."""
+        """Sensitivity for one row of `n_features` columns, for a plan to declare in advance."""
         moments = LATTICE_RADIUS * (n_features + 1) // 2 if shape == "full" else LATTICE_RADIUS
         return Sensitivity(
             l1=2 * COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2) + moments,
@@ -136,7 +126,6 @@ class GroupedMoments(_Moments[Partition]):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_in(self.n_features, self.shape)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -149,15 +138,15 @@ class GroupedMoments(_Moments[Partition]):
 class SoftMoments(_Moments[GaussianCells]):
     """The moments of `GroupedMoments`, with each row shared among all components of a public mixture.
 
-    A row adds to component c its responsibility for the row times what the row would add to group c.
+    A row adds to component c what it would add to group c, times the component's responsibility for the row.
 
     Privacy
     -------
-    The responsibilities g_c of a row are a function of that row, with a sum of at most 1. If what the row
-    would add to one group has norm at most B, then its whole contribution has the squared norm
-    sum of g_c^2 B^2 <= (sum of g_c)^2 B^2 <= B^2, and the same holds for L1: sharing a row costs no more than
-    assigning it, over k times as many entries. Entries are truncated towards zero. The mixture, origins and
-    radii must be public. Proof: docs/proofs/moments.md.
+    The responsibilities g_c of a row depend only on that row and sum to at most 1. If the row would add a
+    vector of norm at most B to one group, then its whole contribution has squared norm at most sum of g_c^2
+    B^2 <= (sum of g_c)^2 B^2 <= B^2. The same holds for L1. Sharing a row thus costs no more than assigning
+    it, over k times as many entries. Entries are truncated towards zero. The mixture, origins and radii must
+    be public. Proof: docs/proofs/moments.md.
 
     Parameters
     ----------
@@ -170,13 +159,12 @@ class SoftMoments(_Moments[GaussianCells]):
 
     @staticmethod
     def sensitivity_in(n_features: int, shape: MomentShape, n_components: int) -> Sensitivity:
-        """Sensitivity for one row of `n_features` columns: what a plan declares before anything is known."""
+        """Sensitivity for one row of `n_features` columns, for a plan to declare in advance."""
         hard = GroupedMoments.sensitivity_in(n_features, shape)
         return Sensitivity(hard.l1, hard.l2_squared, hard.spread, n_components * hard.coordinates)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_in(self.n_features, self.shape, len(self.origins))
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -190,7 +178,7 @@ class SoftMoments(_Moments[GaussianCells]):
 
 
 def n_moments(n_features: int, shape: MomentShape) -> int:
-    """Number of second moments that are kept of each group."""
+    """Number of second moments kept per group."""
     counts = {"full": n_features * (n_features + 1) // 2, "diag": n_features, "spherical": 1}
     if shape not in counts:
         raise ParameterError(f"`shape` must be one of {', '.join(counts)}, got {shape!r}")
@@ -207,7 +195,7 @@ def _add_moments(
     kind: int,
     state: IntArray,
 ) -> None:
-    """Add share m of row i to group first[i] + m: one share for a hard assignment, all of them for a soft."""
+    """Add share m of row i to group first[i] + m. A hard assignment has one share, a soft one has all."""
     values = np.empty(state.shape[1])
     for i in range(rows.shape[0]):
         for m in range(shares.shape[1]):
@@ -223,8 +211,8 @@ def _add_moments(
 def _fill_values(
     row: FloatArray, origin: FloatArray, inverse_step: float, kind: int, values: FloatArray
 ) -> None:
-    # As for sums of displacements: shrunk to one unit less than the limit, so that what is truncated towards
-    # zero later is within it. The unit also covers the rounding of the products.
+    # As for sums of displacements: shrink to one unit below the limit, so that the later truncation towards
+    # zero stays within it. The spare unit also covers the rounding of the products.
     limit, largest, unit = float(LATTICE_RADIUS - 1), 2.0**400, 1.0 / LATTICE_RADIUS
     d = row.shape[0]
     squares = 0.0

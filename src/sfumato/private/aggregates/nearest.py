@@ -1,4 +1,4 @@
-"""The t rows nearest to each of some public points: their sums, and how far away they are."""
+"""The t rows nearest to each public point: their sums and their distances."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_shape
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 # A coarser lattice than that of other sums: every point has a sum of its own, so the noise is a multiple of
 # their number and would leave the range of the samplers. A millionth of the domain is far below it.
@@ -22,22 +22,20 @@ NEARNESS = 0  # column of a state; the others hold coordinates
 
 
 @dataclass(frozen=True, eq=False)
-class NearestSums:
+class NearestSums(Aggregate):
     """Per public point: the sum of the lattice coordinates of the t rows nearest to it.
 
-    Where there are fewer than t rows, the rest is filled up with the point of the domain that is farthest
-    away. The state lists the rows themselves, nearest first, in an array of shape (n_points, t, 1 + d);
-    `sums` adds them up. Rows at the same distance are ordered by their coordinates, so that the result
-    depends on the rows and not on their order.
+    If there are fewer than t rows, the rest are copies of the farthest point of the domain. The state lists
+    the rows themselves, nearest first, in an array of shape (n_points, t, 1 + d); `sums` adds them up. Rows
+    at the same distance are ordered by their coordinates, so the result does not depend on the row order.
 
     Privacy
     -------
-    Fill the table up with t copies of the farthest point, which come last in the order. Adding a row then
-    replaces at most one of the t nearest rows of a point, and removing one does the reverse: the sum of a
-    point changes by u - v for two lattice points u, v of the domain, in every coordinate by at most 2 R with
+    Extend the table with t copies of the farthest point, which come last in the order. Adding a row then
+    replaces at most one of the t nearest rows of a point, and removing one does the reverse. The sum of a
+    point changes by u - v for two lattice points u, v of the domain: by at most 2 R in every coordinate with
     R = 2^20 (box), or by at most 2 R in L2 norm (ball). Over all n points: L1 <= 2 n d R and L2^2 <= 4 n d
-    R^2 (box), L1 <= n floor(2 sqrt(d) R) and L2^2 <= 4 n R^2 (ball).
-    Proof: docs/proofs/source_target.md.
+    R^2 (box), L1 <= n floor(2 sqrt(d) R) and L2^2 <= 4 n R^2 (ball). Proof: docs/proofs/source_target.md.
 
     Parameters
     ----------
@@ -79,11 +77,10 @@ class NearestSums:
         return self.domain.lattice_step * (LATTICE_RADIUS // NEAREST_RADIUS)
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros((len(self.points), self.t, 1 + self.domain.n_features), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Take the rows of a block into the lists of the points to which they are near enough."""
+        """Insert the rows of a block into the lists of the points they are near."""
         check_columns(rows, self.domain.n_features)
         _add_rows(coarse(self.domain, rows), self._units, relative_steps(self.domain), state)
         return state
@@ -95,18 +92,18 @@ class NearestSums:
         return state
 
     def sums(self, state: IntArray) -> IntArray:
-        """Sums of the coordinates of the listed rows, filled up to t, shape (n_points, d)."""
+        """Sums of the coordinates of the t listed rows, copies included, shape (n_points, d)."""
         summed: IntArray = state[:, :, 1:].sum(axis=1)
         return summed + self._n_free(state)[:, None] * self.farthest
 
     def means(self, values: IntArray) -> FloatArray:
-        """Means in the units of the data, from sums."""
+        """Means, from sums, in the units of the data."""
         means: FloatArray = self.domain.midpoint + values / self.t * self.steps
         return means
 
     @cached_property
     def farthest(self) -> IntArray:
-        """Point of the domain that is farthest from each point, in lattice coordinates."""
+        """Farthest point of the domain from each point, in lattice coordinates."""
         units = self._units
         if self.domain.radius is None:
             return np.where(units > 0, -NEAREST_RADIUS, NEAREST_RADIUS).astype(np.int64)
@@ -125,17 +122,17 @@ class NearestSums:
 
 
 @dataclass(frozen=True, eq=False)
-class NearestDistance:
-    """Sum over public points, each counted so many times, of the distances of the t rows nearest to it.
+class NearestDistance(Aggregate):
+    """Weighted sum, over public points, of the distances to the t nearest rows.
 
-    Distances are whole lattice units, at most the diameter of the domain. Lists are filled up as those of
-    `NearestSums`, with the diameter as distance; `total` adds them up.
+    Distances are whole lattice units, at most the diameter of the domain. If there are fewer than t rows, as
+    in `NearestSums`, the rest have the diameter as distance. `total` adds them up.
 
     Privacy
     -------
-    Adding a row replaces at most one of the t listed distances of a point, by a smaller one: the sum of a
-    point changes by 0 to D, the diameter, and the total of points that count w_1, ..., w_n times by at most
-    D (w_1 + ... + w_n), in one entry. Proof: docs/proofs/source_target.md.
+    Adding a row replaces at most one of the t listed distances of a point, by a smaller one. The sum of a
+    point changes by 0 to D, the diameter. The total, with weights w_1, ..., w_n, changes by at most D (w_1 +
+    ... + w_n), in one entry. Proof: docs/proofs/source_target.md.
 
     Parameters
     ----------
@@ -158,7 +155,6 @@ class NearestDistance:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_in(self.nearest.domain, int(self.weights.sum()))
 
     @property
@@ -167,11 +163,10 @@ class NearestDistance:
         return float(self.nearest.steps.max()) / (self.nearest.t * max(int(self.weights.sum()), 1))
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return self.nearest.zero()
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Take the rows of a block into the lists."""
+        """Insert the rows of a block into the lists."""
         return self.nearest.add(state, rows)
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
@@ -193,7 +188,7 @@ def coarse(domain: Domain, rows: FloatArray) -> IntArray:
 
 
 def relative_steps(domain: Domain) -> FloatArray:
-    """Lattice steps in units of the widest: distances are whole numbers of that one."""
+    """Lattice steps in units of the widest step, which is also the unit of distances."""
     steps = domain.lattice_step
     return np.asarray(steps / steps.max())
 
@@ -208,7 +203,7 @@ def _diameter(domain: Domain) -> int:
 def _add_rows(units: IntArray, points: IntArray, steps: FloatArray, state: IntArray) -> None:
     n_points, t, width = state.shape
     line = np.empty(width, dtype=np.int64)
-    for c in range(n_points):  # the outer loop, so that one list at a time is in the processor's cache
+    for c in range(n_points):  # the outer loop, so that one list at a time fills the processor's cache
         for i in range(units.shape[0]):
             squares = 0.0
             for j in range(width - 1):
@@ -233,7 +228,7 @@ def _add_lists(other: IntArray, state: IntArray) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _insert(lines: IntArray, line: IntArray) -> None:
-    """Put a line in its place; the last one drops out, which may be the line itself."""
+    """Insert a line in order. The last one drops out, which may be the line itself."""
     low, high = 0, lines.shape[0]
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Rows per cell of a partition with more cells than can be listed."""
+"""Number of rows per cell of a partition with too many cells to list."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates.base import Aggregate
 
 MAX_CELLS = 2**62
 SMALLEST_TABLE = 8
@@ -19,19 +20,19 @@ CELL, COUNT = 0, 1  # columns of a state
 
 
 @dataclass(frozen=True)
-class SparseCells:
-    """Rows per cell of a public partition of up to 2^62 cells: the occupied cells only.
+class SparseCells(Aggregate):
+    """Number of rows in each occupied cell of a public partition of up to 2^62 cells.
 
-    The state is a hash table of shape (1 + capacity, 2). Its first line holds the number of occupied cells,
-    the others a cell and its count each, or zeros. The capacity, a power of two, follows from the number of
-    occupied cells.
+    The state is a hash table of shape (1 + capacity, 2). Its first line holds the number of occupied cells;
+    each other line holds a cell and its count, or zeros. The capacity is a power of two and depends only on
+    the number of occupied cells.
 
     Privacy
     -------
-    The state stands for the vector of the counts of all cells, which is that of `CellCounts`: the cell of a
-    row is a function of that row and of public numbers, and cells are disjoint. Adding or removing one row
-    changes one entry of that vector, by exactly 1: L1 = L2 = spread = 1, one coordinate. Which cells are
-    occupied, and how many, is as secret as the counts. Proof: docs/proofs/histogram.md.
+    The state represents the counts of all cells, the vector of `CellCounts`. A row's cell depends only on
+    that row and on public numbers, and cells are disjoint. Adding or removing one row changes one entry of
+    that vector, by exactly 1: L1 = L2 = spread = 1, one coordinate. Which cells are occupied, and how many,
+    is as secret as the counts. Proof: docs/proofs/histogram.md.
 
     Parameters
     ----------
@@ -39,9 +40,9 @@ class SparseCells:
 
     Notes
     -----
-    Every cell sits in the first slot from its home on that no cell of smaller hash takes. So the cells are
-    matched to slots as by Gale and Shapley, the result of which does not depend on the order of proposals
-    (Blelloch and Golovin 2007): equal tables of rows have equal states, and merging is exactly associative.
+    Starting at its home slot, every cell takes the first slot that no cell of smaller hash takes. This is a
+    Gale-Shapley matching of cells to slots, which does not depend on the order of proposals (Blelloch and
+    Golovin 2007). So equal tables of rows have equal states, and merging is exactly associative.
     """
 
     partition: Partition
@@ -54,11 +55,9 @@ class SparseCells:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return Sensitivity()
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return _empty(SMALLEST_TABLE)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -104,7 +103,7 @@ def _hash(cell: int) -> np.uint64:
 
 @numba.njit(cache=True, nogil=True)
 def _line_of(state: IntArray, cell: int) -> int:
-    """Line that holds a cell, or else the line that it should take: empty, or of a cell of larger hash."""
+    """Line that holds a cell, or else the line it should take: empty, or held by a cell of larger hash."""
     last = state.shape[0] - 2  # slots are numbered 0, ..., last and stand in lines 1, ..., last + 1
     own_hash = _hash(cell)
     slot = np.int64(own_hash & np.uint64(last))
@@ -117,7 +116,7 @@ def _line_of(state: IntArray, cell: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _put(state: IntArray, cell: int, count: int) -> bool:
-    """Add to the count of a cell; False, with nothing done, if it is new and half of the slots are taken."""
+    """Add to the count of a cell. If it is new and half the slots are taken, do nothing and return False."""
     n_slots = state.shape[0] - 1
     line = _line_of(state, cell)
     if state[line, COUNT] > 0 and state[line, CELL] == cell:
@@ -128,7 +127,7 @@ def _put(state: IntArray, cell: int, count: int) -> bool:
     state[0, CELL] += 1
     while state[line, COUNT] > 0:
         other, other_count = state[line, CELL], state[line, COUNT]
-        if _hash(other) > _hash(cell):  # it has to give way, and moves on
+        if _hash(other) > _hash(cell):  # the other cell gives way and moves on
             state[line, CELL], state[line, COUNT] = cell, count
             cell, count = other, other_count
         line = line % n_slots + 1
@@ -140,7 +139,7 @@ def _put(state: IntArray, cell: int, count: int) -> bool:
 def _add_rows(cells: IntArray, n_done: int, state: IntArray) -> int:
     """Count the cells from ``n_done`` on; stop at the first that needs a larger table.
 
-    The homes of some cells are read ahead: these reads wait for memory together, not one after the other.
+    The homes of several cells are read ahead, so that these reads wait for memory together.
     """
     last = np.uint64(state.shape[0] - 2)
     lines, ahead = np.empty(AHEAD, dtype=np.int64), np.empty(AHEAD, dtype=np.int64)

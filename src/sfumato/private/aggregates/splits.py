@@ -1,4 +1,4 @@
-"""Marginal histograms of groups, and how good a split between two of their bins is."""
+"""Marginal histograms of groups, and a score for splitting between two bins."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import MAX_ROWS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 SMALLEST_WIDTH = 1e-290  # a box of no width has all its rows in the border bins
 _UNIT = 1024  # scores are integers: one row in the tail of a split counts t / q of these
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
-    """Per group and column: rows per bin of a public box, in equal bins from side to side.
+class Marginals(Aggregate):
+    """Per group and column: number of rows in each of the equal bins of a public box.
 
     Privacy
     -------
-    The group and, in each column, the bin of a row are functions of that row and of public numbers. Adding or
+    A row's group, and its bin in each column, depend only on that row and on public numbers. Adding or
     removing one row changes one bin in each of d columns by 1: L1 = d, L2^2 = d, spread 1. Rows outside the
     box count in the border bins. Proof: docs/proofs/dpm.md.
 
@@ -52,7 +52,6 @@ class Marginals:
         return Sensitivity(l1=d, l2_squared=d, spread=1, coordinates=d)
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros((*self.low.shape, self.n_bins), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -62,19 +61,15 @@ class Marginals:
         _count_marginals(rows, self.partition.index(rows), self.low, bins_per_unit, state)
         return state
 
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the counts."""
-        return a + b
-
     def split_at(self, choice: IntArray) -> tuple[IntArray, FloatArray]:
-        """Column and position of one split per group; `SplitRule.scores` says how splits are numbered."""
+        """Column and position of one split per group, numbered as in `SplitRule.scores`."""
         columns, bins = np.divmod(choice, self.n_bins - 1)
         groups = np.arange(len(choice))
         low, high = self.low[groups, columns], self.high[groups, columns]
         return columns, low + (high - low) * ((bins + 1) / self.n_bins)
 
     def sides(self, raw_counts: IntArray, choice: IntArray) -> IntArray:
-        """Rows left and right of one split per group, shape (n_groups, 2): disjoint, so of sensitivity 1."""
+        """Rows left and right of one split per group, shape (n_groups, 2). Disjoint, so sensitivity 1."""
         columns, bins = np.divmod(choice, self.n_bins - 1)
         of_column = raw_counts[np.arange(len(choice)), columns]  # (n_groups, n_bins)
         left = np.where(np.arange(self.n_bins) <= bins[:, None], of_column, 0).sum(axis=1)
@@ -83,19 +78,18 @@ class Marginals:
 
 @dataclass(frozen=True)
 class SplitRule:
-    """DPM's score of a split: through sparse regions, not too far from the median (Definitions 5 to 7).
+    """DPM's score of a split: high in sparse regions not too far from the median (Definitions 5 to 7).
 
-    Times the released size of the group and in integers, the score is
+    Multiplied by the group's released size n and rounded to integers, the score is
     ``a * min(m, n q) + b * max(m - n q, 0) - e * rows in the interval + bonus(width)``,
-    where m is the number of rows on the smaller side, and the width of the interval is the best of several.
+    where m is the number of rows on the smaller side, and the best of several interval widths is taken.
 
     Privacy
     -------
-    The released size n is the same number for both neighbours. One row moves the rank of a split by 0 or 1,
-    hence m, clamped to [0, n / 2], by -1, 0 or 1 and the first two terms by at most a, since a >= b; it adds
-    at most 1 to the interval. The maximum over widths moves no further than its parts. So every score changes
-    within [-(a + e), a], and the spread is 2 a + e. No offset and no delta are needed.
-    Proof: docs/proofs/dpm.md.
+    The released size n is the same for both neighbours. One row moves the rank of a split by 0 or 1, hence m,
+    clamped to [0, n / 2], by -1, 0 or 1, and the first two terms by at most a, since a >= b. It adds at most
+    1 to the interval. The maximum over widths moves no further than its parts. So every score changes within
+    [-(a + e), a], and the spread is 2 a + e. No offset and no delta are needed. Proof: docs/proofs/dpm.md.
 
     Parameters
     ----------
@@ -106,9 +100,9 @@ class SplitRule:
     tail : float
         q, the share of rows in each tail.
     width_bonus : float
-        Gain of doubling the interval, as a share of the group's size. Ignored with a fixed `interval`.
+        Gain from doubling the interval, as a share of the group's size. Ignored with a fixed `interval`.
     interval : float, optional
-        Width of the interval around a split, in the units of the data; None weighs several.
+        Width of the interval around a split, in the units of the data. None tries several.
     """
 
     n_bins: int
@@ -123,7 +117,7 @@ class SplitRule:
     def of(
         cls, n_bins: int, t: float, q: float, alpha: float, interval: float | None, width_bonus: float
     ) -> SplitRule:
-        """Rule of the paper's parameters, with t >= 2 q."""
+        """Rule with the paper's parameters, where t >= 2 q."""
         tail_slope = math.ceil(_UNIT * t / q)
         inner_slope = max(0, math.floor(_UNIT * (1 - t) / (0.5 - q)))
         return cls(n_bins, tail_slope, inner_slope, math.ceil(_UNIT * alpha), q, width_bonus, interval)
@@ -152,7 +146,7 @@ class SplitRule:
         return out.reshape(groups, d * (n_bins - 1))
 
     def _half_widths(self, marginals: Marginals) -> IntArray:
-        """Bins on each side of a split that make its intervals, shape (n_groups, d, n_widths)."""
+        """Number of bins on each side of a split for each interval, shape (n_groups, d, n_widths)."""
         if self.interval is None:
             powers: IntArray = 2 ** np.arange(max(1, int(math.log2(marginals.n_bins)) - 2), dtype=np.int64)
             return np.broadcast_to(powers, (*marginals.low.shape, len(powers)))

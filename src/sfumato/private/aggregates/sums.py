@@ -1,4 +1,4 @@
-"""Grouped sums of clipped displacements, with the size of each group and how many were clipped."""
+"""Sums of clipped displacements per group, with the group's size and number of clipped rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 # A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above that of the sum alone,
 # and the noise of the count moves a mean that lies within a tenth of the radius by less than the sum's own.
@@ -21,19 +21,18 @@ LEAST_SUM_RADIUS = 1e-290  # the inverse of a lattice step is finite
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedSums:
-    """Per group: its rows, those beyond a public radius, and the sum of displacements from a public origin.
+class GroupedSums(Aggregate):
+    """Per group: counts of rows and of those beyond a public radius, and the sum of displacements.
 
-    Displacements are clipped to the radius. Column 0 counts rows and column 1 clipped rows, both in units of
-    2^27; the other columns hold the sum in units of radius / 2^29.
+    Displacements are measured from a public origin and clipped to the radius. Column 0 counts rows and column
+    1 clipped rows, both in units of 2^27. The other columns hold the sum in units of radius / 2^29.
 
     Privacy
     -------
-    The group of a row is a function of that row, so adding or removing one row changes the entries of one
-    group only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, and by a lattice vector u
-    with ||u||_2 <= R = 2^29 in the sum, in exact integers. Hence L2^2 <= 2 w^2 + R^2 and, by Cauchy-Schwarz,
-    L1 <= 2 w + sqrt(d) R, over 2 + d entries. Origins and radii must be public.
-    Proof: docs/proofs/lattice.md.
+    A row's group depends only on that row, so adding or removing one row changes the entries of one group
+    only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, and by a lattice vector u with
+    ||u||_2 <= R = 2^29 in the sum, in exact integers. Hence L2^2 <= 2 w^2 + R^2 and, by Cauchy-Schwarz, L1 <=
+    2 w + sqrt(d) R, over 2 + d entries. Origins and radii must be public. Proof: docs/proofs/lattice.md.
 
     Parameters
     ----------
@@ -52,24 +51,22 @@ class GroupedSums:
         check_shape("radii", self.radii, self.partition.n_cells)
         if not (self.radii >= LEAST_SUM_RADIUS).all():
             raise ParameterError(f"`radii` must be at least {LEAST_SUM_RADIUS:g}, got {self.radii.min():g}")
-        # A cast of NaN to an integer is anything at all, and beyond the sensitivity.
+        # Casting NaN to an integer can give anything, beyond the sensitivity.
         if not (np.isfinite(self.origins).all() and np.isfinite(self.radii).all()):
             raise ParameterError("`origins` and `radii` must be finite, got NaN or infinity somewhere")
 
     @staticmethod
     def sensitivity_in(n_features: int) -> Sensitivity:
-        """Sensitivity for one row of `n_features` columns: what a plan declares before anything is known."""
+        """Sensitivity for one row of `n_features` columns, for a plan to declare in advance."""
         l1 = 2 * COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2)
         spread = COUNT_WEIGHT + LATTICE_RADIUS if n_features == 1 else 2 * LATTICE_RADIUS
         return Sensitivity(l1, 2 * COUNT_WEIGHT**2 + LATTICE_RADIUS**2, spread, 2 + n_features)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_in(self.origins.shape[1])
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros((len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
@@ -80,12 +77,8 @@ class GroupedSums:
         )
         return state
 
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the sums."""
-        return a + b
-
     def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sizes of the groups, of what was clipped, and sums of displacements in the units of the data."""
+        """Sizes, numbers of clipped rows, and sums of displacements in the units of the data."""
         sizes, clipped = values[:, 0] / COUNT_WEIGHT, values[:, 1] / COUNT_WEIGHT
         return sizes, clipped, values[:, 2:] * (self.radii / LATTICE_RADIUS)[:, None]
 
@@ -94,8 +87,8 @@ class GroupedSums:
 def _add_displacements(
     rows: FloatArray, groups: IntArray, origins: FloatArray, steps: FloatArray, state: IntArray, weight: int
 ) -> None:
-    # As for the lattice of a ball: shrink to one unit less than the limit, then truncate towards zero, which
-    # never increases a norm; the unit covers the rounding of the norm for up to 2^20 columns.
+    # As for the lattice of a ball: shrink to one unit below the limit, then truncate towards zero, which
+    # never increases a norm. The spare unit covers the rounding of the norm for up to 2^20 columns.
     limit = float(LATTICE_RADIUS - 1)
     largest = 2.0**400
     units = np.empty(rows.shape[1])

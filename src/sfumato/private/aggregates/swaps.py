@@ -9,26 +9,24 @@ import numpy as np
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray, check_shape
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Aggregate, check_columns
 
 COST_UNITS = 1024  # cost of a row at the radius or beyond; scores are integers
 
 
 @dataclass(frozen=True, eq=False)
-class Swaps:
-    """Per pair of a centre to drop and a candidate to take: the decrease of the truncated cost.
+class Swaps(Aggregate):
+    """Per pair of a centre to drop and a candidate to add: the decrease of the truncated cost.
 
     A row costs ``floor(1024 min(squared distance / radius^2, 1))`` at its nearest centre. Entry
-    ``i * m + j`` is the decrease when candidate j takes the place of centre i, the last entry that of no swap
-    at all, which is 0.
+    ``i * m + j`` is the decrease when candidate j replaces centre i. The last entry is for no swap, and is 0.
 
     Privacy
     -------
-    Costs are functions of one row and of public numbers, and lie in [0, U] with U = 1024. With f its cost
-    before and g_e its cost after swap e, a row adds f - g_e to entry e. All these numbers lie in [f - U, f],
-    so that their spread is at most U, whatever the number of pairs; each is at most U in size, hence
-    L1 <= k m U and L2^2 <= k m U^2 over k m entries. Centres, candidates and radius must be public.
-    Proof: docs/proofs/kmeans.md.
+    A cost depends only on one row and on public numbers, and lies in [0, U] with U = 1024. A row that costs f
+    before and g_e after swap e adds f - g_e to entry e. All these numbers lie in [f - U, f], so their spread
+    is at most U for any number of pairs. Each is at most U in size, hence L1 <= k m U and L2^2 <= k m U^2
+    over k m entries. Centres, candidates and radius must be public. Proof: docs/proofs/kmeans.md.
 
     Parameters
     ----------
@@ -47,32 +45,26 @@ class Swaps:
 
     @staticmethod
     def sensitivity_of(n_pairs: int) -> Sensitivity:
-        """Sensitivity for one row and so many pairs: what a plan declares before candidates are known."""
+        """Sensitivity for one row and `n_pairs` pairs, for a plan to declare before candidates are known."""
         return Sensitivity(n_pairs * COST_UNITS, n_pairs * COST_UNITS**2, COST_UNITS, n_pairs)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Sensitivity for one row."""
         return self.sensitivity_of(len(self.centers) * len(self.candidates))
 
     def zero(self) -> IntArray:
-        """Return the state of no rows."""
         return np.zeros(len(self.centers) * len(self.candidates) + 1, dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Add what every swap would save on the rows of a block."""
+        """Add the savings of every swap on the rows of a block."""
         check_columns(rows, self.candidates.shape[1])
         centers, candidates = np.ascontiguousarray(self.centers.T), np.ascontiguousarray(self.candidates.T)
-        # Floats here hold integers below 2^53, so that sums are exact in any order.
+        # Floats here hold integers below 2^53, so sums are exact in any order.
         gains = np.zeros(candidates.shape[1])
         losses = np.zeros((centers.shape[1], candidates.shape[1]))
         _add_savings(rows, centers, candidates, COST_UNITS / self.radius**2, gains, losses)
         state[:-1] += (gains + losses).astype(np.int64).ravel()
         return state
-
-    def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Add the decreases."""
-        return a + b
 
 
 @numba.njit(cache=True, nogil=True)
@@ -99,8 +91,8 @@ def _add_savings(
     gains: FloatArray,
     losses: FloatArray,
 ) -> None:
-    # As FastPAM does (Schubert and Rousseeuw 2019): what a candidate saves does not depend on the centre that
-    # leaves, except for the rows of that centre, which fall back on their second nearest.
+    # As in FastPAM (Schubert and Rousseeuw 2019): a candidate's savings do not depend on the dropped centre,
+    # except for that centre's rows, which fall back on their second nearest.
     of_center, of_candidate = np.empty(centers.shape[1]), np.empty(candidates.shape[1])
     for i in range(rows.shape[0]):
         _fill_costs(rows[i], centers, units, of_center)

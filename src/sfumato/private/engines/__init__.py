@@ -1,1 +1,1 @@
-"""Where folds run. An engine has one method, ``fold(aggregate)``, and nothing else leaves it."""
+"""Where folds run. An engine has one method, ``fold(aggregate)``, and only its result leaves."""

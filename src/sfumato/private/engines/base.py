@@ -1,4 +1,4 @@
-"""What every engine provides, and how all of them hand rows to an aggregate."""
+"""What every engine provides, and how it passes rows to an aggregate."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Engine(Protocol):
         """Number of columns."""
 
     def fold(self, aggregate: Aggregate) -> IntArray:
-        """Return the aggregate's state over all rows: raw, before noise."""
+        """Return the aggregate's raw state over all rows, before noise."""
 
 
 def add_rows(aggregate: Aggregate, state: IntArray, rows: NDArray[Any], domain: Domain) -> IntArray:
-    """Add rows to a state, block by block, each brought into the domain: no aggregate sees one outside."""
+    """Add rows to a state, block by block. Each is first clipped: no aggregate sees a row outside."""
     stride = max(1, BLOCK_VALUES // domain.n_features)
     for first in range(0, len(rows), stride):
         state = aggregate.add(state, domain.clip(rows[first : first + stride]))

@@ -22,16 +22,15 @@ from sfumato.private.reading import read_people, read_rows
 
 @dataclass(frozen=True)
 class FileEngine:
-    """Rows in files that are read anew for every fold.
+    """Rows in files that are read again for every fold.
 
-    As many threads fold as pyarrow decodes ahead on its own. Memory: one state per thread, and a few batches.
-    With a privacy unit, the rows of each person are brought together and capped at the first fold, see
-    `capped_rows`.
+    As many threads fold as pyarrow uses to decode. Memory: one state per thread, and a few batches. With a
+    privacy unit, the first fold groups and caps the rows of each person, see `capped_rows`.
 
     Parameters
     ----------
     batches : callable
-        Starts to read, and returns an iterator of record batches with the columns that are read.
+        Starts reading and returns an iterator of record batches with the columns to be read.
     columns : Columns
     domain : Domain
     """
@@ -46,7 +45,7 @@ class FileEngine:
         return self.domain.n_features
 
     def fold(self, aggregate: Aggregate) -> IntArray:
-        """Return the aggregate's state over all rows: raw, before noise."""
+        """Return the aggregate's raw state over all rows, before noise."""
         if self.domain.unit.column:
             return self._capped.fold(aggregate)
         batches = _Shared(self.batches())
@@ -69,7 +68,7 @@ class FileEngine:
 
 
 class _Shared:
-    """An iterator that several threads take from. One that fails ends it for all."""
+    """An iterator that several threads share. If one fails, it ends for all."""
 
     def __init__(self, items: Iterator[Any]) -> None:
         self._items = items

@@ -21,9 +21,9 @@ FEW_VALUES = 2**12  # to hand these to another thread takes longer than to fold 
 class MemoryEngine:
     """Rows in a two-dimensional array of any real dtype and memory order, never copied as a whole.
 
-    The array is cut into one stretch per thread; kernels release the interpreter lock. Memory beyond the
-    array: one state and one block of rows per thread. Rows are brought into the domain block by block, so
-    that no aggregate ever sees one outside.
+    Each thread folds one stretch of the array; kernels release the interpreter lock. Extra memory: one state
+    and one block of rows per thread. Rows are clipped block by block, so no aggregate ever sees one outside
+    the domain.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class MemoryEngine:
         return int(self.rows.shape[1])
 
     def fold(self, aggregate: Aggregate) -> IntArray:
-        """Return the aggregate's state over all rows: raw, before noise."""
+        """Return the aggregate's raw state over all rows, before noise."""
         if self.rows.size <= FEW_VALUES:
             return self._fold_stretch(aggregate, 0, len(self.rows))
         borders = np.linspace(0, len(self.rows), N_THREADS + 1).astype(np.int64)
@@ -52,7 +52,7 @@ class MemoryEngine:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        # Threads live as long as the engine: to start them anew for every pass costs more than a short pass.
+        # Threads live as long as the engine: starting them for every pass costs more than a short pass.
         return ThreadPoolExecutor(max(1, N_THREADS - 1))
 
     def _fold_stretch(self, aggregate: Aggregate, start: int, stop: int) -> IntArray:

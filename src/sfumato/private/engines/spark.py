@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STATES = "slot int, state binary"
 N_MERGERS = 4  # tasks that merge the states of all partitions, before the driver merges theirs
 QUOTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # they print what is in an error
-# Lines of a worker's traceback that hold no values: our own messages, and that of a missing package.
+# Lines of a worker's traceback without values: our own messages, and the one about a missing package.
 HARMLESS = re.compile(r"^(?:sfumato\.errors\.\w+|ModuleNotFoundError): (.+)$", re.MULTILINE)
 
 
@@ -41,26 +41,25 @@ HARMLESS = re.compile(r"^(?:sfumato\.errors\.\w+|ModuleNotFoundError): (.+)$", r
 class SparkEngine:
     """Rows in a Spark DataFrame. They stay on the workers: the driver receives a few states per fold.
 
-    Every task folds its partition into one state; a few tasks merge these on the workers, and the driver
-    merges what is left. States are integers and merging is
-    exactly associative, so partitions, retries and lost workers do not change a bit of the result.
+    Every task folds its partition into one state. A few tasks merge these on the workers, and the driver
+    merges the rest. States are integers and merging is exactly associative, so partitions, retries and lost
+    workers do not change a bit of the result.
 
-    If the domain names a unit, rows are first brought together by person and capped. What is kept stays
-    persisted on the workers (memory, then disk) until the engine is closed or garbage collected, so that
-    later folds do not shuffle again. All rows of one person must fit into the memory of a worker.
+    If the domain names a unit, rows are first grouped by person and capped. The capped rows stay persisted
+    on the workers (memory, then disk) until the engine is closed or garbage collected, so later folds need
+    no shuffle. All rows of one person must fit into a worker's memory.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        Must give the same rows whenever Spark computes it anew: no unseeded sampling, no `rand()`.
+        Must give the same rows each time Spark computes it: no unseeded sampling, no `rand()`.
     columns : Columns
     domain : Domain
 
     Notes
     -----
-    Python on the workers needs sfumato. Spark Connect works too, but is not part of the tests; there, people
-    are spread over as many partitions as ``spark.sql.shuffle.partitions`` says, whose 200 are too many for
-    small tables.
+    The workers need sfumato. Spark Connect works too, but is not tested. There, people are spread over
+    ``spark.sql.shuffle.partitions`` partitions; the default of 200 is too many for small tables.
     """
 
     frame: DataFrame
@@ -79,7 +78,7 @@ class SparkEngine:
         return self.domain.n_features
 
     def fold(self, aggregate: Aggregate) -> IntArray:
-        """Return the aggregate's state over all rows: raw, before noise."""
+        """Return the aggregate's raw state over all rows, before noise."""
         with quiet():
             frame, read = self._source
             states = frame.mapInArrow(partial(_fold_partition, aggregate, self.domain, read), STATES)
@@ -88,24 +87,24 @@ class SparkEngine:
         return reduce(aggregate.merge, (_decode(part["state"]) for part in parts), aggregate.zero())
 
     def close(self) -> None:
-        """Give back what is persisted on the workers. A later fold would compute it anew."""
+        """Free what is persisted on the workers. A later fold computes it again."""
         if self.domain.unit.column is not None and "_source" in self.__dict__:
             self._source[0].unpersist()
 
     @cached_property
     def _source(self) -> tuple[DataFrame, Callable[[pa.RecordBatch], FloatArray]]:
-        """Where a fold reads: the frame, and how a batch of it becomes rows."""
+        """The frame that a fold reads, and the function that turns a batch into rows."""
         names = self.columns.source_names
-        # Plain names: mapInArrow takes a dot in a name for a field of a struct.
+        # Plain names: mapInArrow reads a dot in a name as a struct field.
         plain = self.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
         if self.domain.unit.column is None:
             return plain, partial(_read, self.columns)
         coordinates = ", ".join(f"x{j} double" for j in range(self.n_features))
-        # Bytes have one order and one equality in Spark; strings may have a collation, which could tear a
-        # person's rows apart.
+        # Bytes have one order and one equality in Spark. Strings may have a collation, which could separate a
+        # person's rows.
         spelled = plain.mapInArrow(partial(spell_people, self.columns), f"unit binary, {coordinates}")
         together = spelled.repartition(*_as_many(self.frame), "unit").sortWithinPartitions("unit")
-        # Spark shares what is persisted between equal plans, and drops it for all: a token makes them differ.
+        # Spark shares persisted data between equal plans and drops it for all. A token makes plans differ.
         cap = partial(_cap_people, self.domain.unit.max_rows, uuid.uuid4().hex)
         kept = together.mapInArrow(cap, coordinates).persist()
         weakref.finalize(self, _unpersist_later, kept).atexit = False
@@ -113,22 +112,22 @@ class SparkEngine:
 
 
 def _as_many(frame: DataFrame) -> list[Any]:
-    """Number of partitions of a frame, if it can be told: Spark's own setting suits few frames."""
+    """Number of partitions of a frame, if known: Spark's own setting suits few frames."""
     with contextlib.suppress(Exception):  # Spark Connect has no `rdd`
         return [frame.rdd.getNumPartitions()]
     return []
 
 
 def quoted(name: str) -> str:
-    """A name that Spark takes as it is."""
+    """A name quoted so that Spark takes it literally."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _unpersist_later(frame: DataFrame) -> None:
-    # The garbage collector may interrupt a thread in the middle of a call to the JVM, on a connection that
-    # belongs to this thread: another thread has its own.
+    # The garbage collector may interrupt a thread in the middle of a JVM call, on that thread's connection. A
+    # new thread has its own connection.
     def unpersist() -> None:
-        with contextlib.suppress(Exception):  # the session may have ended, and with it what was persisted
+        with contextlib.suppress(Exception):  # the session may be over, and its persisted data gone
             frame.unpersist()
 
     threading.Thread(target=unpersist, daemon=True).start()
@@ -136,7 +135,7 @@ def _unpersist_later(frame: DataFrame) -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Turn an error of Spark, which may quote values, into one line that does not."""
+    """Replace a Spark error, which may quote values, by one line that does not."""
     from pyspark.errors import PySparkException
 
     loggers = [logging.getLogger(name) for name in QUOTING_LOGGERS]
@@ -144,7 +143,7 @@ def quiet() -> Iterator[None]:
     try:
         for logger in loggers:
             logger.disabled = True
-        with warnings.catch_warnings():  # no data frame of pandas is made here
+        with warnings.catch_warnings():  # no pandas data frame is created here
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             yield
     except PySparkException as error:
@@ -176,7 +175,7 @@ def _fold_partition(
 
 
 def _merge_states(aggregate: Aggregate, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On a worker: merge the states of several slots into one; none of no slot."""
+    """On a worker: merge the states of several slots into one. No slots give no state."""
     states = (_decode(value.as_py()) for batch in batches for value in batch.column("state"))
     for first in states:
         yield _encode(0, reduce(aggregate.merge, states, first))
@@ -206,15 +205,15 @@ def spell_people(columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _cap_people(max_rows: int, _token: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On a worker: the kept rows of every person. Expects rows of one person next to each other."""
+    """On a worker: the capped rows of every person. The rows of one person must be adjacent."""
     for people in _whole_people(batches):
         ids = people.column("unit").cast(pa.string())
         yield _columnar(cap_rows(ids, _stack(people.drop_columns("unit")), max_rows))
 
 
 def _whole_people(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Cut batches anew, so that no person is in two of them."""
-    waiting: list[pa.RecordBatch] = []  # ends with a person of whom more rows may come
+    """Split batches again so that no person is in two of them."""
+    waiting: list[pa.RecordBatch] = []  # more rows of its last person may follow
     for batch in batches:
         if not batch.num_rows:
             continue

@@ -1,4 +1,4 @@
-"""Exact randomness: discrete noise and private selection from fair bits, without floating point."""
+"""Exact discrete noise and private selection, from fair bits and without floating point."""
 
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace

@@ -1,4 +1,4 @@
-"""Where random words come from, and how they are handed to the kernels."""
+"""Where random words come from, and how kernels read them."""
 
 import os
 from typing import Final, final
@@ -15,8 +15,8 @@ MAX_WORDS = 2**17  # 1 MB per request: the words stay in the processor's cache
 class Entropy:
     """A source of uniform 64-bit words.
 
-    Without a seed the words come from the operating system. Nothing is buffered between calls, so
-    forked processes and threads can never receive the same words, and copies and pickles are harmless.
+    Without a seed the words come from the operating system. Nothing is buffered between calls, so forked
+    processes and threads never receive the same words, and copies and pickles are harmless.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class Entropy:
     Privacy
     -------
     The guarantees of all mechanisms assume words that nobody can predict. Seeded words are for tests and
-    demonstrations: whoever knows or guesses the seed can subtract the noise, and a copy or a forked process
-    repeats it. What is drawn from seeded words must not be published.
+    demonstrations: anyone who knows or guesses the seed can subtract the noise, and a copy or a forked
+    process repeats it. Never publish a result drawn from seeded words.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Entropy:
         Parameters
         ----------
         n : int
-            How many words.
+            Number of words.
 
         Returns
         -------
@@ -75,9 +75,9 @@ class Entropy:
 
 
 class BitStream:
-    """The bits that one call of a mechanism reads, in the form the kernels take.
+    """The bits that one call of a mechanism reads, in the form that kernels take.
 
-    A stream belongs to one call and is dropped with its unread bits at the end of it.
+    A stream serves one call and is then dropped, with its unread bits.
 
     Parameters
     ----------

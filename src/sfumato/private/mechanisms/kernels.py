@@ -1,13 +1,13 @@
 """Compiled samplers: every law from fair bits, in integer arithmetic only.
 
-A kernel reads ``words`` (uint64) at ``cursor = [next bit, end bit]`` (int64). Reading past the end moves
-the cursor beyond it, and then every loop below ends. The ``fill_*`` and ``select_*`` kernels put the cursor
-back where the unfinished trial began and return, so that the trial is repeated on the same bits once more
-words are appended. Dropping the bits of an unfinished trial would favour the short ones.
+A kernel reads ``words`` (uint64) at ``cursor = [next bit, end bit]`` (int64). Reading past the end moves the
+cursor beyond it, and then every loop below ends. The ``fill_*`` and ``select_*`` kernels move the cursor back
+to the start of the unfinished trial and return. The trial is repeated on the same bits once more words are
+appended: dropping its bits would favour short trials.
 
-The callers check the limits on the arguments, and ``docs/proofs/samplers.md`` shows that these limits exclude
-overflow. All kernels share one file because numba's cache notices a change only in the file of the kernel
-that Python calls.
+Callers check the limits on the arguments, and ``docs/proofs/samplers.md`` shows that these exclude overflow.
+All kernels share one file because numba's cache notices a change only in the file of the kernel that Python
+calls.
 """
 
 from typing import TypeAlias
@@ -44,7 +44,7 @@ def take(words: Words, cursor: Integers, n_bits: int) -> int:
 
 @njit(cache=True, nogil=True)
 def uniform(words: Words, cursor: Integers, n: int) -> int:
-    """Draw an integer uniform on 0, ..., n - 1, reusing what a rejected value has left (Lumbroso 2013)."""
+    """Draw an integer uniform on 0, ..., n - 1, reusing the remainder of a rejected value (Lumbroso 2013)."""
     n_bits = 0
     rest = n - 1
     while rest > 0:
@@ -195,10 +195,10 @@ def fill_gaussian(words: Words, cursor: Integers, out: Integers, n_done: int, a:
 
 @njit(cache=True, nogil=True)
 def table_index(words: Words, cursor: Integers, guide: Integers, borders: Digits) -> int:
-    """Return how many borders are at or below a uniform real, reading its digits only as far as needed.
+    """Return how many borders are at or below a uniform real, reading only the digits that matter.
 
-    The borders that share the first digit are gone through from both ends: on average over that digit there
-    are as many as the table has, divided by 2**16.
+    Borders that share its first digit are searched from both ends. On average over that digit, their number
+    is the table's number of borders divided by 2**16.
     """
     first = take(words, cursor, 16)
     low, high = guide[first], guide[first + 1]
@@ -275,7 +275,7 @@ def fill_gaussian_tail(
 def fill_cells(
     words: Words, cursor: Integers, out: Integers, n_done: int, blocks: Integers, n_bits: int
 ) -> int:
-    """Fill ``out`` with distinct cells in increasing order, one of block ``blocks[i]`` for each i.
+    """Fill ``out`` with distinct cells in increasing order, one from block ``blocks[i]`` for each i.
 
     A block has 2**n_bits cells. ``blocks`` is sorted, and equal blocks are one trial.
     """
@@ -356,9 +356,9 @@ def merge_above(
     threshold: int,
     out: Integers,
 ) -> int:
-    """Write all pairs with counts from ``threshold`` on to ``out``, by cell; return how many.
+    """Write all pairs with counts of at least ``threshold`` to ``out``, by cell; return how many.
 
-    Both lists are sorted. A cell that is in both counts as the first list says, whatever that count is.
+    Both lists are sorted. If a cell is in both, the first list's count is used, whatever it is.
     """
     n_out, i, j = 0, 0, 0
     while i < cells.size or j < other_cells.size:

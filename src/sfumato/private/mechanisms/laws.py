@@ -1,9 +1,9 @@
-"""Tables of public laws on the integers, from which a draw takes 16 bits and, near a border, some more.
+"""Tables of public laws on the integers. A draw takes 16 bits and, near a border, a few more.
 
-A law is cut where its tails are negligible and written as its cumulative probabilities, the *borders*, in
-binary fixed point. A draw is the number of borders at or below a uniform real number, whose bits are read
-only as far as they matter. What is cut and rounded away changes the law by less than e^-1000 in total
-variation: ``docs/proofs/samplers.md``.
+A law is cut where its tails are negligible and stored as its cumulative probabilities, the *borders*, in
+binary fixed point. A draw is the number of borders at or below a uniform real number, of which only the bits
+that matter are read. Cutting and rounding change the law by less than e^-1000 in total variation:
+``docs/proofs/samplers.md``.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class Table(NamedTuple):
     first : int
         The least value.
     guide : int64 array of shape (2**16 + 1,)
-        How many borders begin with a smaller first digit.
+        Number of borders with a smaller first digit.
     borders : uint16 array of shape (n_values - 1, N_DIGITS)
         P(value <= first + i), increasing, as binary fractions in digits of 16 bits.
     """
@@ -96,7 +96,7 @@ def _times(a: int, b: int) -> int:
 
 
 def _products(ratios: Iterable[int]) -> Iterator[int]:
-    """Weights 1, r_1, r_1 r_2, ..., up to the first that is negligible."""
+    """Weights 1, r_1, r_1 r_2, ..., up to the first negligible one."""
     weights = accumulate(ratios, _times, initial=ONE)
     return takewhile(lambda weight: weight >= SMALLEST_WEIGHT, weights)
 

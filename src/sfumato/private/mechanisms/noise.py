@@ -96,7 +96,7 @@ def discrete_gaussian(sigma: Fraction, size: int, entropy: Entropy) -> npt.NDArr
 
 
 def drawn(kernel: Kernel, size: int, entropy: Entropy, n_bits: int, *law: Any) -> npt.NDArray[np.int64]:
-    """Fill an array with a kernel; `n_bits` is a guess per draw that sets only the size of a request."""
+    """Fill an array with a kernel. `n_bits` is a guess per draw; it only sets the size of a request."""
     out = np.empty(size, dtype=np.int64)
     stream = BitStream(entropy)
     n_done = 0
@@ -107,12 +107,12 @@ def drawn(kernel: Kernel, size: int, entropy: Entropy, n_bits: int, *law: Any) -
 
 
 def bits_of_geometric(numerator: int) -> int:
-    """Bits per draw of the kernels that build on `geometric`, on average: as measured, not proved."""
+    """Average bits per draw of the kernels that build on `geometric`: measured, not proved."""
     return 12 + 8 * (numerator - 1).bit_length() // 5  # about 1.6 uniform integers below the numerator
 
 
 def _tabulated(scale: Fraction, size: int) -> bool:
-    """Whether a table pays off, by public numbers alone."""
+    """Whether a table pays off, judged by public numbers alone."""
     return size >= TABLE_SIZE and scale <= TABLE_SCALE
 
 
@@ -123,7 +123,7 @@ def _checked_size(size: int) -> int:
 
 
 def checked_scale(name: str, scale: Fraction) -> Fraction:
-    """Refuse a scale that a kernel would overflow on."""
+    """Raise if a scale would overflow a kernel."""
     if not isinstance(scale, Rational):
         raise ParameterError(
             f"`{name}` must be a Fraction, got {scale!r}. "

@@ -1,4 +1,4 @@
-"""Private choice of one candidate by its score: exponential mechanism and permute-and-flip."""
+"""Private selection of a candidate by its score: exponential mechanism and permute-and-flip."""
 
 from fractions import Fraction
 from numbers import Rational
@@ -63,7 +63,7 @@ def exponential(scores: npt.NDArray[np.int64], rate: Fraction, entropy: Entropy)
 def permute_and_flip(scores: npt.NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int:
     """Visit the candidates in random order and stop at i with probability exp(-rate * (max - scores[i])).
 
-    The expected score is never below that of `exponential` at the same rate (McKenna and Sheldon 2020).
+    At the same rate, the expected score is never below `exponential`'s (McKenna and Sheldon 2020).
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ def permute_and_flip(scores: npt.NDArray[np.int64], rate: Fraction, entropy: Ent
     Privacy
     -------
     With ``rate = epsilon / spread`` (the spread is defined in `exponential`) the choice is
-    epsilon-differentially private: it has the law of the largest score after adding independent exponential
-    noise, in which only differences of scores matter. Its range is not bounded by epsilon, so it is charged
-    its pure epsilon. ``rate`` and the number of candidates must be public. The cap on exponents (see
-    `exponential`) leaves the guarantee exact. Running time depends on the scores and is not hidden.
-    Proof: ``docs/proofs/selection.md``.
+    epsilon-differentially private. It has the law of the largest score after adding independent exponential
+    noise, where only differences of scores matter. Its range is not bounded by epsilon, so it is charged its
+    pure epsilon. ``rate`` and the number of candidates must be public. The cap on exponents (see
+    `exponential`) leaves the guarantee exact. Running time depends on the scores and is not hidden. Proof:
+    ``docs/proofs/selection.md``.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def permute_and_flip(scores: npt.NDArray[np.int64], rate: Fraction, entropy: Ent
 
 
 def _gaps(scores: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    # Shape and type are public. A gap of up to 2**64 - 1 is right in unsigned arithmetic, which wraps.
+    # Shape and type are public. Unsigned arithmetic wraps, so gaps of up to 2**64 - 1 are right.
     if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1 or not scores.size:
         raise ParameterError(
             "`scores` must be a non-empty one-dimensional int64 array. Scale scores to integers first."

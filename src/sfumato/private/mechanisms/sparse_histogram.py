@@ -1,4 +1,4 @@
-"""Noisy histogram over a universe too large to list: only the counts from a threshold on, empty cells too."""
+"""Noisy histogram over a universe too large to list: only counts that reach a threshold, empty cells too."""
 
 import math
 from bisect import bisect_left
@@ -42,16 +42,16 @@ class _Noise(NamedTuple):
 
 
 class _Tail(NamedTuple):
-    """How to draw noise given that it is at or above a threshold.
+    """How to draw noise that is at or above a threshold.
 
     Parameters
     ----------
     candidate : Decimal
         Probability that a cell is a candidate. A candidate draws an excess over the threshold, or -1 if it
-        does not pass after all, so that each excess has exactly its probability under the noise.
+        does not pass after all. Each excess then has exactly its probability under the noise.
     fill : Kernel
     law : tuple of int
-        What the kernel takes.
+        Arguments of the kernel.
     """
 
     candidate: Decimal
@@ -70,12 +70,12 @@ def sparse_histogram(
 ) -> tuple[Integers, Integers]:
     """Add noise to every cell of a universe and return the noisy counts that reach a threshold.
 
-    Time and memory grow with the number of occupied cells and of cells that pass, not with the universe.
+    Time and memory grow with the numbers of occupied and passing cells, not with the universe.
 
     Parameters
     ----------
     raw_cells : ndarray of int64, shape (n_occupied,)
-        The cells that are not empty, increasing.
+        The occupied cells, increasing.
     raw_counts : ndarray of int64, shape (n_occupied,)
         Their counts.
     n_cells : int
@@ -97,11 +97,11 @@ def sparse_histogram(
 
     Privacy
     -------
-    The result has the law of the dense histogram with independent noise in all ``n_cells`` cells, after
-    everything below the threshold is dropped, up to a total variation of e^-1000 for each number drawn. It is
-    post-processing of that histogram and costs what the histogram costs; nothing more may be read off it, the
-    number of occupied cells included. All parameters but the first two must be public. Running time depends
-    on the number of occupied cells and is not hidden. Proof: ``docs/proofs/histogram.md``.
+    The result has the law of the dense histogram with independent noise in all ``n_cells`` cells, with
+    everything below the threshold dropped, up to a total variation of e^-1000 for each number drawn. It is
+    post-processing of that histogram, costs the same and reveals nothing more, not even the number of
+    occupied cells. All parameters but the first two must be public. Running time depends on the number of
+    occupied cells and is not hidden. Proof: ``docs/proofs/histogram.md``.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def sparse_histogram(
     """
     n_cells, mechanism, scale, threshold = checked_histogram(n_cells, mechanism, scale, threshold)
     empty_cells, noise = _noise_above(threshold, n_cells, mechanism, scale, entropy)
-    # The number of occupied cells is secret, so no sampler may be chosen by it.
+    # The number of occupied cells is secret, so the choice of sampler must not depend on it.
     fill, bits = _NOISES[mechanism].fill, bits_of_geometric(scale.numerator)
     own_noise = drawn(fill, raw_cells.size, entropy, bits, *scale.as_integer_ratio())
     out = np.empty((2, raw_cells.size + empty_cells.size), dtype=np.int64)
@@ -126,7 +126,7 @@ def sparse_histogram(
 
 
 def threshold_for(n_cells: int, mechanism: str, scale: Fraction, n_expected: float) -> int:
-    """Return the least threshold at which at most so many empty cells pass on average.
+    """Return the least threshold at which at most `n_expected` empty cells pass on average.
 
     Parameters
     ----------
@@ -141,11 +141,11 @@ def threshold_for(n_cells: int, mechanism: str, scale: Fraction, n_expected: flo
     Returns
     -------
     int
-        At least 1. Computed in floating point: one that is as good as on the border may go either way.
+        At least 1. It is computed in floating point, so a borderline case may go either way.
 
     Privacy
     -------
-    Takes public numbers only. If ``n_expected`` depends on the number of rows, that must be a released one.
+    Takes public numbers only. If ``n_expected`` depends on the number of rows, use a released number.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def threshold_for(n_cells: int, mechanism: str, scale: Fraction, n_expected: flo
 def checked_histogram(
     n_cells: int, mechanism: str, scale: Fraction, threshold: int
 ) -> tuple[int, str, Fraction, int]:
-    """Refuse public parameters with which a histogram cannot be drawn."""
+    """Raise if a histogram cannot be drawn with these public parameters."""
     n_cells, mechanism, scale = _checked_universe(n_cells, mechanism, scale)
     threshold = _checked_integer("threshold", threshold, MAX_THRESHOLD)
     if _n_blocks(n_cells, mechanism, scale, threshold) > MAX_BLOCKS:
@@ -174,7 +174,7 @@ def checked_histogram(
         fits = bisect_left(later, True, key=lambda x: _n_blocks(n_cells, mechanism, scale, x) <= MAX_BLOCKS)
         raise ParameterError(
             f"`threshold` must be at least {later[fits]} for {n_cells} cells and {mechanism} noise of scale "
-            f"{float(scale):g}, got {threshold}. With less, too many empty cells would pass."
+            f"{float(scale):g}, got {threshold}. A lower one lets too many empty cells pass."
         )
     return n_cells, mechanism, scale, threshold
 
@@ -202,7 +202,7 @@ def _noise_above(
     blocks = np.repeat(np.arange(n_blocks, dtype=np.int64), sizes)
     cells = drawn(fill_cells, blocks.size, entropy, n_bits, blocks, n_bits)
     excess = drawn(tail.fill, blocks.size, entropy, bits_of_geometric(scale.numerator), *tail.law)
-    passing = (excess >= 0) & (cells < n_cells)  # the last block may stick out
+    passing = (excess >= 0) & (cells < n_cells)  # the last block may extend past the end
     return cells[passing], threshold + excess[passing]
 
 
@@ -211,7 +211,7 @@ def _n_blocks(n_cells: int, mechanism: str, scale: Fraction, threshold: int) -> 
 
 
 def _block_bits(n_cells: int, candidate: Decimal) -> int:
-    """Size of a block as a power of two: the largest with at most one candidate on average."""
+    """Log2 of the largest block size with at most one candidate on average."""
     n_bits = (n_cells - 1).bit_length()
     with localcontext(DECIMALS):
         while n_bits > 0 and candidate * 2**n_bits > 1:
@@ -231,7 +231,7 @@ def _laplace_tail(scale: Fraction, threshold: int) -> _Tail:
 
 
 def _gaussian_tail(sigma: Fraction, threshold: int) -> _Tail:
-    """Envelope of the tail: a geometric law that is m + 1 times as steep as exp(-x / sigma).
+    """Envelope of the tail: a geometric law m + 1 times as steep as exp(-x / sigma).
 
     With threshold / sigma = m + f and u = x / sigma, the exponent of the tail is
     (m + f + u)**2 / 2 = (m + 1) u + (u - (1 - f))**2 / 2 + ((m + f)**2 - (1 - f)**2) / 2.
@@ -242,7 +242,7 @@ def _gaussian_tail(sigma: Fraction, threshold: int) -> _Tail:
     with localcontext(DECIMALS):
         top = exp_of((peak**2 - (threshold / sigma) ** 2) / 2)
         candidate = top / (1 - exp_of(-(m + 1) / sigma)) / _gaussian_total(sigma)
-    # From 2**62 on, every draw is zero: the kernel's numerators are smaller.
+    # From 2**62 on, every draw is zero, because the kernel's numerators are smaller.
     return _Tail(candidate, fill_gaussian_tail, (a, b, min((m + 1) * b, 2**62), a - rest))
 
 
@@ -266,7 +266,7 @@ def _theta(rate: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1)
 def _pi() -> Decimal:
-    """By the arithmetic-geometric mean (Gauss, Brent, Salamin); ten rounds give more than 1000 digits."""
+    """Pi by the arithmetic-geometric mean (Gauss, Brent, Salamin): ten rounds give over 1000 digits."""
     with localcontext(DECIMALS):
         a, b, rest = Decimal(1), 1 / Decimal(2).sqrt(), Decimal(1) / 4
         for k in range(10):

@@ -1,4 +1,4 @@
-"""What may be given as a table, one file per kind. A source knows names, types and batches of its table."""
+"""Kinds of tables, one file each. A source knows the names, types and batches of its table."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class Source(Protocol):
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns. Of files, reads the schema of the first."""
+        """Names of the columns. For files, reads the schema of the first."""
 
     def check_types(self, columns: Columns) -> None:
-        """Refuse columns of other types than they are declared with, as far as a schema tells."""
+        """Raise if the schema shows a column of another type than declared."""
 
     def engine(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over the rows."""
 
     def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
-        """Engine over one row per person: how many rows the person has."""
+        """Engine over one row per person: that person's number of rows."""
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch | pa.Table]:
-        """Batches with at least the columns that are read."""
+        """Batches with at least the columns to be read."""
 
 
 def is_outside(X: object) -> bool:
-    """Whether a table stays where it is: in files or on Spark."""
+    """Whether the table is in files or on Spark, and stays there."""
     return isinstance(X, str | os.PathLike | ds.Dataset) or is_spark(X)
 
 
@@ -56,7 +56,7 @@ def open_source(X: Any) -> Source:
         return FileSource.at(X)
     if isinstance(X, np.ndarray) or not (isinstance(X, pa.RecordBatch) or hasattr(X, "columns")):
         raise ParameterError(
-            f"`X` must have named columns where `unit` or `bounds` name them, got {type(X).__name__}. Use a "
-            "data frame, an Arrow table, a path to files, or a data frame of Spark"
+            f"`X` must have named columns if `unit` or `bounds` name columns, got {type(X).__name__}. Use a "
+            "data frame, an Arrow table, a path to files, or a Spark data frame"
         )
     return FrameSource.of(X)

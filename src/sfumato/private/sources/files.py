@@ -1,4 +1,4 @@
-"""Tables in files: Parquet, and what else pyarrow reads as a dataset (CSV, Feather)."""
+"""Tables in files: Parquet, CSV and Feather, read by pyarrow."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class FileSource:
-    """A table in files. Of their contents, only the schema of the first is read before a fold.
+    """A table in files. Before a fold, only the schema of the first file is read.
 
     Parameters
     ----------
     dataset : pyarrow.dataset.Dataset
     strict : bool
-        Whether all files must have the columns and types of the first. A dataset that the user made says
-        itself how its files are read.
+        Whether all files must have the columns and types of the first. A dataset built by the user decides
+        for itself how its files are read.
     """
 
     dataset: ds.Dataset
@@ -53,7 +53,7 @@ class FileSource:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> FileSource:
-        """The table in a file, a folder, or the files that a pattern such as ``trips/*.parquet`` matches."""
+        """The table in a file, a folder, or the files that match a pattern such as ``trips/*.parquet``."""
         return cls(open_dataset(path), strict=True)
 
     @property
@@ -62,7 +62,7 @@ class FileSource:
         return names_of(self.dataset.schema)
 
     def check_types(self, columns: Columns) -> None:
-        """Refuse columns of other types than they are declared with, as far as the schema tells."""
+        """Raise if the schema shows a column of another type than declared."""
         check_schema(columns, self.dataset.schema)
 
     def engine(self, columns: Columns, domain: Domain) -> Engine:
@@ -70,25 +70,25 @@ class FileSource:
         return FileEngine(_Scan(self, columns).batches, columns, domain)
 
     def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
-        """Engine over one row per person: how many rows the person has."""
+        """Engine over one row per person: that person's number of rows."""
         columns = Columns((), unit, missing)
         return people_engine(columns, _Scan(self, columns).batches(), domain)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Batches of the columns that are read."""
+        """Batches of the columns to be read."""
         return _Scan(self, columns).batches()
 
 
 @dataclass(frozen=True)
 class _Scan:
-    """The columns of a table in files, to be read again and again. All files are checked the first time."""
+    """The columns of a table in files, for repeated reading. All files are checked the first time."""
 
     source: FileSource
     columns: Columns
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Batches of rows. Arrow's messages may quote values, so none of them passes."""
-        return self._read(self._n_rows, reporter())  # asked here: threads have no progress of their own
+        """Batches of rows. Arrow's error messages may quote values, so they are replaced."""
+        return self._read(self._n_rows, reporter())  # created here: threads have no listener of their own
 
     def _read(self, n_rows: int, report: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
         done, ticks = 0, _TICKS
@@ -105,8 +105,8 @@ class _Scan:
         except (pa.ArrowException, OSError):
             pass
         raise DataError(
-            "the files could not be read to the end: one is damaged, changed while it was read, or holds "
-            "other types further down. No result was released; the charge stays"
+            "the files could not be read to the end: one is damaged, changed while it was read, or changes "
+            "its types further down. No result was released, but the charge counts"
         )
 
     def _scanner(self) -> ds.Scanner:
@@ -124,7 +124,7 @@ class _Scan:
 
     @cached_property
     def _n_rows(self) -> int:
-        """Rows of all files, for the progress, or 0 if unknown. Stops at files that do not fit."""
+        """Number of rows in all files, for the progress, or 0 if unknown. Raises if files do not match."""
         return _check_files(self.source.dataset, self.columns) if self.source.strict else 0
 
 
@@ -133,9 +133,9 @@ _STREAMED = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=
 
 
 def open_dataset(path: str | os.PathLike[str]) -> ds.Dataset:
-    """Dataset of a file, of a folder, or of the files that a pattern such as ``trips/*.parquet`` matches.
+    """Dataset of a file, a folder, or the files that match a pattern such as ``trips/*.parquet``.
 
-    Of the contents, only the schema of the first file is read.
+    Only the schema of the first file is read.
     """
     place = os.fspath(path)
     source: str | list[str] = sorted(glob(place, recursive=True)) if has_magic(place) else place  # noqa: PTH207
@@ -173,9 +173,9 @@ def _suffix(file: str) -> str:
 
 
 def _readable(dataset: ds.FileSystemDataset, columns: Columns) -> ds.Dataset:
-    """The dataset, in which the first rows of CSV files do not set the types.
+    """The dataset, with types that do not depend on the first rows of CSV files.
 
-    All numbers are floats, and persons are what is written: "7" and "007" are two.
+    All numbers are floats. People are identified by the text as written: "7" and "007" are two.
     """
     schema = dataset.schema
     if dataset.format.default_extname != "csv":
@@ -193,15 +193,15 @@ def _readable(dataset: ds.FileSystemDataset, columns: Columns) -> ds.Dataset:
 
 
 def _in_path(fragment: ds.Fragment) -> dict[str, Any]:
-    """Columns that come from the names of folders."""
+    """Columns encoded in folder names."""
     found: dict[str, Any] = ds.get_partition_keys(fragment.partition_expression)
     return found
 
 
 def _check_files(dataset: ds.Dataset, columns: Columns) -> int:
-    """Rows of all files as their ends state them, 0 if they state none.
+    """Check the columns and types of all files. Return their number of rows by the footers, or 0 if unknown.
 
-    Missing columns would otherwise be read as missing values, and other types be cast.
+    Without the check, missing columns would be read as missing values, and other types would be cast.
     """
     is_csv = dataset.format.default_extname == "csv"
     n_rows = 0

@@ -39,9 +39,9 @@ class FrameSource:
             return cls(
                 X.to_arrow() if hasattr(X, "to_arrow") else pa.Table.from_pandas(X, preserve_index=False)
             )
-        except (pa.ArrowException, ValueError, TypeError):  # these quote values
+        except (pa.ArrowException, ValueError, TypeError):  # their messages quote values
             pass
-        raise DataError("`X` must have columns of one type each: drop or encode those of mixed types")
+        raise DataError("`X` must have one type per column: drop or encode columns of mixed types")
 
     @property
     def names(self) -> list[str]:
@@ -49,7 +49,7 @@ class FrameSource:
         return names_of(self.table.schema)
 
     def check_types(self, columns: Columns) -> None:
-        """Refuse columns of other types than they are declared with."""
+        """Raise if a column has another type than declared."""
         check_schema(columns, self.table.schema)
 
     def engine(self, columns: Columns, domain: Domain) -> Engine:
@@ -59,7 +59,7 @@ class FrameSource:
         return MemoryEngine(cap_rows(*read_people(columns, self.table), domain.unit.max_rows), domain)
 
     def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
-        """Engine over one row per person: how many rows the person has."""
+        """Engine over one row per person: that person's number of rows."""
         return people_engine(Columns((), unit, missing), [self.table], domain)
 
     def batches(self, columns: Columns) -> Iterator[pa.Table]:
@@ -72,11 +72,11 @@ def names_of(schema: pa.Schema) -> list[str]:
     try:
         return [str(name) for name in schema.names]
     except UnicodeDecodeError:
-        raise DataError("`X` must have column names that are text in UTF-8: save it so") from None
+        raise DataError("`X` must have column names in UTF-8: save it in that encoding") from None
 
 
 def check_schema(columns: Columns, schema: pa.Schema) -> None:
-    """Refuse columns of other types than they are declared with, as far as a schema tells. Reads no row."""
+    """Raise if the schema shows a column of another type than declared. Reads no row."""
     told = (c for c in columns.coordinates if not pa.types.is_null(schema.field(c.column).type))
     read_rows(Columns(tuple(told)), schema.empty_table())
 
@@ -84,6 +84,6 @@ def check_schema(columns: Columns, schema: pa.Schema) -> None:
 def people_engine(
     columns: Columns, batches: Iterable[pa.RecordBatch | pa.Table], domain: Domain
 ) -> MemoryEngine:
-    """Engine over one row per person: how many rows the person has."""
+    """Engine over one row per person: that person's number of rows."""
     counts = contributions(read_people(columns, batch)[0] for batch in batches)
     return MemoryEngine(counts[:, None], domain)

@@ -1,4 +1,4 @@
-"""Tables on Spark. They stay there: what reads them is sent to the workers."""
+"""Tables on Spark. Rows stay there: the code that reads them runs on the workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparkSource:
-    """A data frame of Spark, classic or Connect.
+    """A Spark data frame, classic or Connect.
 
     Parameters
     ----------
@@ -37,29 +37,29 @@ class SparkSource:
         return [str(name) for name in self.frame.columns]
 
     def check_types(self, columns: Columns) -> None:
-        """Nothing: the types of Spark are seen when workers read."""
+        """Do nothing: Spark's types are checked when workers read."""
 
     def engine(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over the rows."""
         return SparkEngine(self.frame, columns, domain)
 
     def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
-        """Engine over one row per person: how many rows the person has."""
+        """Engine over one row per person: that person's number of rows."""
         frame = people_frame(self.frame, Columns((), unit, missing))
         return SparkEngine(frame, Columns((Coordinate("n_rows"),)), domain)
 
     def batches(self, columns: Columns) -> NoReturn:
-        """Refuse: rows do not leave the workers."""
+        """Raise: rows never leave the workers."""
         raise ParameterError("`X` must not be on Spark here. Use release_.predict_spark(X)")
 
 
 def is_spark(X: object) -> bool:
-    """Whether a table is a data frame of Spark. Does not import it."""
+    """Whether a table is a Spark data frame. Does not import Spark."""
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "mapInArrow")
 
 
 def people_frame(frame: DataFrame, columns: Columns) -> DataFrame:
-    """A frame with one row per person of the unit's column: ``n_rows``, how many rows the person has."""
+    """A frame with one row per person and one column ``n_rows``: that person's number of rows."""
     with quiet():
         plain = frame.select(quoted(columns.source_names[-1])).toDF("column0")
         spelled = plain.mapInArrow(partial(spell_people, columns), "unit binary")
@@ -69,10 +69,10 @@ def people_frame(frame: DataFrame, columns: Columns) -> DataFrame:
 def labelled(
     frame: DataFrame, columns: Columns, predict: Callable[[FloatArray], IntArray], name: str
 ) -> DataFrame:
-    """The frame with one more column, computed from the coordinates of each row on the workers."""
+    """The frame with one more column, which workers compute from the coordinates of each row."""
     names = list(frame.columns)
     if name in names:
-        raise ParameterError(f"`column` must be a new name, got {name!r}, which the table has")
+        raise ParameterError(f"`column` must be a new name, got {name!r}, which the table already has")
     with quiet():
         plain = frame.toDF(*(f"column{j}" for j in range(len(names))))
         label = partial(_label_batches, columns, names, predict)
