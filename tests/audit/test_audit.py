@@ -10,8 +10,8 @@ from tests.worlds import curate
 
 from sfumato import DensityTree
 from sfumato.audit import PAIRS, Pair, audit, audit_estimator, compare, features, lower_bound
-from sfumato.audit.limits import least_loss, limits
 from sfumato.audit.events import Combination, choose_event
+from sfumato.audit.limits import least_loss, limits
 from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.domain.columns import read_bounds

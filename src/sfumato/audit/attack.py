@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from sfumato.audit.limits import lower_bound
 from sfumato.audit.events import Combination, choose_event
 from sfumato.audit.features import features
+from sfumato.audit.limits import lower_bound
 from sfumato.audit.pairs import PAIRS, Pair
 from sfumato.budget import Budget
 from sfumato.cluster import PrivateClusterer

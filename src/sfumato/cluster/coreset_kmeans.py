@@ -11,7 +11,8 @@ import numpy as np
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
-from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
+from sfumato.cluster.shared.traits import Traits, Visible
 from sfumato.curator import Questions, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.constraints import auto_or, flag, whole
@@ -20,9 +21,8 @@ from sfumato.projection import orthonormal
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.means import project_to_simplex
 from sfumato.public.models import CentreModel
-from sfumato.public.reach import Reach, distance_edges
+from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
-REFINE_SHARE = Fraction(1, 2)
 # Of what refinement leaves; the rest buys the final sums. Measured to matter little.
 MIDDLE_SHARE = Fraction(1, 100)
 SKETCH_SHARE = Fraction(9, 100)
@@ -39,7 +39,6 @@ LEFT_OVER = 0.4  # variance along a direction after a cut at the mean: 1 - 2/pi 
 WINDOW = 0.35  # a cut is this many standard deviations from the mean, at most
 LEAST_OF_CLUSTER = 0.25  # smaller leaves, in mean cluster sizes, are not cut
 LEAST_OF_NOISE = 4  # nor are leaves below this many standard deviations of a count
-WITHIN_RADIUS = 0.9  # rows that the final sums do not clip
 RADII_PER_OCTAVE, N_OCTAVES = 4, 10
 N_STARTS = 30
 PUBLIC_SEED = 20210
@@ -214,7 +213,7 @@ def _coreset(curator: Questions, leaves: _Leaves) -> tuple[FloatArray, FloatArra
         if step == "sums":
             edges = distance_edges(domain, RADII_PER_OCTAVE, N_OCTAVES)
             reach = Reach.read(curator.distances("distances", tree, points, edges).values, edges)
-            radius = reach.holding(WITHIN_RADIUS)
+            radius = reach.holding(MOST_ROWS)
         noisy = curator.sums(step, tree, points, np.full(n, radius))
         sizes = np.maximum(noisy.sizes, 0.0)
         moves = noisy.sums / np.maximum(noisy.sizes, max(2 * noisy.size_std, 1.0))[:, None]
@@ -294,6 +293,13 @@ class CoresetKMeans(PrivateClusterer):
     _: KW_ONLY
     max_depth: int | Auto = parameter(auto_or(whole(MOST_LEVELS)), default="auto")
     refine: bool = parameter(flag, default=True)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        n_leaves = 2 ** ((n_clusters - 1).bit_length() + EXTRA_LEVELS)
+        cuts = Visible("cuts", LEAST_OF_NOISE, in_sums=False)
+        found = Traits((cuts,), n_integers=n_leaves * N_BINS)
+        return found.then(refinement_traits(domain, n_clusters)) if self.refine else found
 
     def _plan(self, domain: Domain) -> Plan:
         own = 1 - REFINE_SHARE if self.refine else Fraction(1)

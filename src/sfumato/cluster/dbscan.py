@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Self
 
 from sklearn.utils.validation import check_is_fitted
@@ -12,17 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.density_base import (
     BYTES_PER_LISTED,
+    HISTOGRAM,
     N_FALSE,
     DensityClusterer,
     is_dense,
     release_histogram,
 )
 from sfumato.cluster.shared.parameters import parameter
+from sfumato.cluster.shared.traits import Promise, Traits
 from sfumato.curator import Questions
 from sfumato.domain import MOST_CELLS, Domain, Grid
 from sfumato.domain.constraints import flag, positive, whole
 from sfumato.errors import GuaranteeWarning, ParameterError
-from sfumato.public.density.dbscan import LARGEST_ETA, Guarantee, cell_width, stencils_of
+from sfumato.public.density.dbscan import LARGEST_ETA, Guarantee, cell_width, guarantee_of, stencils_of
 from sfumato.public.density.geometry import (
     Metric,
     column_units,
@@ -32,6 +34,7 @@ from sfumato.public.density.geometry import (
     square_grid,
     widths_of,
 )
+from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.neighbourhoods import block_bytes
 from sfumato.public.models import DBSCANModel
 
@@ -117,6 +120,16 @@ class DPDBSCAN(DensityClusterer):
     valleys: bool = parameter(flag, default=True)
     metric: Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        return Traits(cells=replace(HISTOGRAM, promise=self._promise), metric=self.metric)
+
+    def _promise(self, histogram: NoisyHistogram) -> Promise:
+        stencils = stencils_of(len(histogram.grid.shape), float(self.radius), float(self.eta))
+        numbers = float(self.radius), int(self.min_samples), float(self.beta)
+        found, levels = guarantee_of(histogram, stencils, *numbers, self.valleys)
+        return Promise(found, levels.report, stencils.size())
 
     def at(self, min_samples: int) -> Self:
         """A fitted copy for another `min_samples`, from the same release. Spends nothing.

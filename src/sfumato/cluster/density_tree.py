@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY
-from fractions import Fraction
 from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Plan, Step
-from sfumato.cluster.shared.density_base import BYTES_PER_CELL, DensityClusterer, release_histogram
+from sfumato.cluster.shared.density_base import BYTES_PER_CELL, HISTOGRAM, DensityClusterer, release_histogram
+from sfumato.cluster.shared.grid_release import ROWS_SHARE
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
+from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions
 from sfumato.domain import Domain, Grid
 from sfumato.domain.constraints import none_or, positive, whole
@@ -29,8 +30,7 @@ from sfumato.public.density.geometry import (
 from sfumato.public.density.levels import Levels
 from sfumato.public.models import DensityModel
 
-ROWS_SHARE = Fraction(1, 20)  # the grid needs only the order of the number of rows
-_CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter; measured: docs/density.md
+_CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter; measured: docs/notes/density.md
 _FEW_ROWS = 10_000  # beyond, more rows per cell sharpen the levels more than smaller cells would
 _KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that the smoothing averages along each column
 _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
@@ -110,6 +110,10 @@ class DensityTree(DensityClusterer):
     prominence: float = parameter(positive(), default=2.5)
     metric: Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        return Traits(cells=HISTOGRAM, metric=self.metric)
 
     def cut(self, *, n_clusters: int | None = None, level: float | None = None) -> Self:
         """A fitted copy with the tree cut elsewhere, from the same release. Spends nothing.

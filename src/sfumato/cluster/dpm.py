@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
-from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.cluster.shared.refine import WIDTH_BONUS, refine, refinement_steps, refinement_traits
+from sfumato.cluster.shared.traits import SplitTree, Traits
 from sfumato.curator import NoisySplits, Questions, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.constraints import auto_or, flag, none_or, positive, whole
@@ -24,7 +26,6 @@ N_BINS = 128
 MOST_LEVELS = 12  # 4096 leaves
 LARGE = 2.2  # times the least size: the sides of a cut are seldom even
 EXTRA_LEVELS = 2  # a tree of uneven splits is deeper than the number of its leaves needs
-WIDTH_BONUS = 0.1
 ROWS_SHARE = Fraction(1, 50)
 TREE_SHARE, LEAVES_SHARE = Fraction(2, 9), Fraction(1, 9)  # with refinement; without, leaves take the rest
 FLAT_LEAF_RADIUS = 1e-200  # a leaf may be flat in all columns
@@ -114,6 +115,13 @@ class DPM(PrivateClusterer):
     alpha: float = parameter(positive(most=1000.0), default=5.0)
     interval: float | Auto = parameter(auto_or(positive()), default="auto")
     refine: bool = parameter(flag, default=True)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        sizes = tuple(f"sizes {level}" for level in range(1, self._n_levels + 1))
+        tree = SplitTree(sizes, LEAF_ABOVE, partial(smallest_leaf, max_depth=self.max_depth))
+        found = Traits(n_integers=2**self.max_depth * domain.n_features * N_BINS, tree=tree)
+        return found.then(refinement_traits(domain, n_clusters, split=False)) if self.refine else found
 
     def _plan(self, domain: Domain) -> Plan:
         if self.t < 2 * self.q:

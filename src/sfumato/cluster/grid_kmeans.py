@@ -6,17 +6,20 @@ from dataclasses import KW_ONLY
 
 from sfumato.budget import Plan
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.grid_release import check_columns, grid_steps, release_grid
+from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_columns, grid_steps, release_grid
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
+from sfumato.cluster.shared.traits import Cells, Denoising, Traits
 from sfumato.curator import Questions
 from sfumato.domain import Domain
 from sfumato.domain.constraints import none_or, one_of, whole
+from sfumato.public.grid.posterior import MISFIT, affordable_sweeps
 from sfumato.public.grid.size import RULES, Rule
+from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
 from sfumato.public.models import CentreModel
 
 MAX_CELLS = 10_000_000
 # The rules assume that each noisy cell is taken as it is. Cells are denoised together, which is worth at
-# least three times the budget, so the rule is asked for the grid of that budget (measured: docs/grid.md).
+# least three times the budget, so the rule is asked for the grid of that budget (docs/notes/grid.md).
 DENOISING_GAIN = 3
 
 
@@ -83,6 +86,12 @@ class GridKMeans(PrivateClusterer):
     rule: Rule = parameter(one_of(*RULES), default="rugnik")
     n_public: int | None = parameter(none_or(whole()), default=None)
     max_cells: int = parameter(whole(), default=MAX_CELLS)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        rows = "rows" if self.n_public is None else None
+        denoising = Denoising(affordable_sweeps, MISFIT, CLEAR_CELL, NEARLY_ALL, rows)
+        return Traits(cells=Cells(GRID_BYTES_PER_CELL, denoising=denoising))
 
     def _plan(self, domain: Domain) -> Plan:
         check_columns(domain, self.max_cells)

@@ -10,9 +10,10 @@ import numpy as np
 
 from sfumato.budget import Budget, Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.moments import given_covariances, with_covariances
+from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import Auto, parameter
-from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
+from sfumato.cluster.shared.traits import Traits, Visible
 from sfumato.curator import NoisySums, Questions, sums_sensitivity
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray
 from sfumato.domain.constraints import auto_or, flag, whole
@@ -21,7 +22,6 @@ from sfumato.public.means import mean_stds
 from sfumato.public.models import CentreModel, MixtureModel
 from sfumato.public.packing import PUBLIC_SEED, packed_start
 
-REFINE_SHARE = Fraction(1, 2)
 FEWEST_ROUNDS, MOST_ROUNDS = 2, 7  # the range in which Su et al. find the best number
 MOVES_ABOVE = 4  # a cluster moves when its noisy size is this many times the noise in it
 RESEED_DISTANCE = 0.05  # of a new start from the largest cluster, in radii of the domain
@@ -109,6 +109,13 @@ class LloydKMeans(PrivateClusterer):
     n_iter: int | Auto = parameter(auto_or(whole(1000)), default="auto")
     refine: bool = parameter(flag, default=True)
     covariances: bool = parameter(flag, default=False)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        found = Traits((Visible("rounds", MOVES_ABOVE),), "rounds")
+        if self.refine:
+            found = found.then(refinement_traits(domain, n_clusters))
+        return found.then(moments_traits()) if self.covariances else found
 
     def _plan(self, domain: Domain) -> Plan:
         plan = self._centre_plan(domain)

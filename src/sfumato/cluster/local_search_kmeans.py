@@ -12,17 +12,22 @@ from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.candidates import (
     MAX_CLUSTERS,
+    RADIUS_FACTOR,
+    RADIUS_SHARE,
+    RECOVERY_SHARE,
     Candidates,
     candidate_steps,
+    candidate_traits,
     find_candidates,
     max_candidates,
     radius_of_most,
     recover,
     recovery_steps,
 )
-from sfumato.cluster.shared.moments import given_covariances, with_covariances
+from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import Auto, parameter
-from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
+from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, swap_sensitivity
 from sfumato.domain import Domain, FloatArray
 from sfumato.domain.constraints import auto_or, flag, whole
@@ -30,15 +35,11 @@ from sfumato.domain.partitions import Voronoi
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.models import CentreModel, MixtureModel
 
-REFINE_SHARE = Fraction(1, 2)
 # Of what refinement leaves:
 CANDIDATE_SHARE = Fraction(55, 100)
-RADIUS_SHARE = Fraction(2, 100)
 SWAP_SHARE = Fraction(15, 100)
-RECOVERY_SHARE = Fraction(28, 100)
 N_SWAPS = 4  # the search on noisy counts has done most of the work
 MAX_SWAPS = 1000
-RADIUS_FACTOR = 1.5  # on the radius that holds most rows
 FREE_WORK = 4e9  # additions that the search on noisy counts may take
 
 
@@ -110,6 +111,15 @@ class LocalSearchKMeans(PrivateClusterer):
     n_swaps: int | Auto = parameter(auto_or(whole(MAX_SWAPS)), default="auto")
     refine: bool = parameter(flag, default=True)
     covariances: bool = parameter(flag, default=False)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        n_candidates = max_candidates(n_clusters)
+        swaps = Traits(n_integers=max(n_clusters, n_candidates) * n_candidates)
+        found = candidate_traits(domain, n_clusters).then(swaps)
+        if self.refine:
+            found = found.then(refinement_traits(domain, n_clusters))
+        return found.then(moments_traits()) if self.covariances else found
 
     def _plan(self, domain: Domain) -> Plan:
         plan = self._centre_plan(domain)

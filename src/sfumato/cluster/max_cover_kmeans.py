@@ -11,8 +11,12 @@ from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.candidates import (
     MAX_CLUSTERS,
+    RADIUS_FACTOR,
+    RADIUS_SHARE,
+    RECOVERY_SHARE,
     Candidates,
     candidate_steps,
+    candidate_traits,
     find_candidates,
     max_candidates,
     radius_of_most,
@@ -20,7 +24,8 @@ from sfumato.cluster.shared.candidates import (
     recovery_steps,
 )
 from sfumato.cluster.shared.parameters import parameter
-from sfumato.cluster.shared.refine import refine, refinement_steps
+from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
+from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, cover_sensitivity
 from sfumato.domain import Domain, FloatArray
 from sfumato.domain.constraints import flag, whole
@@ -28,13 +33,9 @@ from sfumato.domain.partitions import Voronoi
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.models import CentreModel
 
-REFINE_SHARE = Fraction(1, 2)
 # Of what refinement leaves:
 CANDIDATE_SHARE = Fraction(45, 100)
-RADIUS_SHARE = Fraction(2, 100)
 COVER_SHARE = Fraction(25, 100)
-RECOVERY_SHARE = Fraction(28, 100)
-RADIUS_FACTOR = 1.5  # on the radius that holds most rows: a candidate is not quite where its cluster is
 
 
 class MaxCoverKMeans(PrivateClusterer):
@@ -96,6 +97,11 @@ class MaxCoverKMeans(PrivateClusterer):
     n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
     _: KW_ONLY
     refine: bool = parameter(flag, default=True)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        found = candidate_traits(domain, n_clusters)
+        return found.then(refinement_traits(domain, n_clusters)) if self.refine else found
 
     def _plan(self, domain: Domain) -> Plan:
         start = 1 - REFINE_SHARE if self.refine else Fraction(1)

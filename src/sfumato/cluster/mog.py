@@ -9,9 +9,10 @@ from typing import Literal
 from sfumato.budget import Plan
 from sfumato.cluster.lloyd_kmeans import LloydKMeans
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.grid_release import check_columns, grid_steps, release_grid
-from sfumato.cluster.shared.moments import fit_mixture, with_moments
+from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_columns, grid_steps, release_grid
+from sfumato.cluster.shared.moments import fit_mixture, moments_traits, with_moments
 from sfumato.cluster.shared.parameters import Auto, parameter
+from sfumato.cluster.shared.traits import Cells, Traits
 from sfumato.curator import MomentShape, Questions
 from sfumato.domain import Domain
 from sfumato.domain.constraints import auto_or, one_of, whole
@@ -21,7 +22,7 @@ from sfumato.public.models import MixtureModel
 GRID_COLUMNS = 3  # up to here a grid says more than moments
 MOST_CELLS = 2**20  # finer ones would show no more of a component, and each round reads all of them
 MOMENTS_SHARE = Fraction(1, 2)  # the rest buys centres to start from
-N_ROUNDS = 3
+N_MOMENT_ROUNDS = 3
 MOST_COMPONENTS = 10**4
 
 Assignment = Literal["hard", "soft"]
@@ -104,6 +105,13 @@ class DPMoG(PrivateClusterer):
     start: Literal["auto", "grid", "centers"] = parameter(one_of("auto", "grid", "centers"), default="auto")
     n_iter: int | Auto = parameter(auto_or(whole(100)), default="auto")
 
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        if not self._has_grid(domain):
+            return self._lloyd().traits(domain, n_clusters).then(moments_traits())
+        n_moments = 1 + domain.n_features + domain.n_features**2
+        return Traits(cells=Cells(GRID_BYTES_PER_CELL * (2 * n_moments // 5)))
+
     def _plan(self, domain: Domain) -> Plan:
         if self._has_grid(domain):
             check_columns(domain, MOST_CELLS)
@@ -112,7 +120,7 @@ class DPMoG(PrivateClusterer):
             self._lloyd()._plan(domain),
             domain,
             MOMENTS_SHARE,
-            self._rounds(N_ROUNDS),
+            self._rounds(N_MOMENT_ROUNDS),
             self._shape("diag"),
             soft=self.assign == "soft",
             n_components=int(self.n_components),
@@ -125,7 +133,7 @@ class DPMoG(PrivateClusterer):
             shape, n_iter = self._shape("full"), self._rounds(N_ITER)
             return MixtureModel.sized(mixture_of_cells(synopsis, k, shape, soft=soft, n_iter=n_iter))
         centers = self._lloyd()._centres(curator).cluster_centers
-        return fit_mixture(curator, centers, self._rounds(N_ROUNDS), self._shape("diag"), soft=soft)
+        return fit_mixture(curator, centers, self._rounds(N_MOMENT_ROUNDS), self._shape("diag"), soft=soft)
 
     def _has_grid(self, domain: Domain) -> bool:
         return self.start == "grid" or (self.start == "auto" and domain.n_features <= GRID_COLUMNS)

@@ -12,7 +12,7 @@ from sfumato.budget import Plan
 from sfumato.cluster.grid_kmeans import GridKMeans
 from sfumato.cluster.mog import GRID_COLUMNS, SHAPES, DPMoG
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.moments import given_covariances, with_covariances
+from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import (
     MOST_CLUSTERS,
     SHARED,
@@ -21,6 +21,7 @@ from sfumato.cluster.shared.parameters import (
     check_fields,
     parameter,
 )
+from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import MomentShape, Questions
 from sfumato.domain import Domain
 from sfumato.domain.constraints import none_or, one_of, whole
@@ -104,6 +105,12 @@ class MorseClustering(PrivateClusterer):
     covariance: MomentShape | Auto = parameter(one_of("auto", *SHAPES), default="auto")
     labels: Literal["component", "basin"] = parameter(one_of("component", "basin"), default="component")
 
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        base = self._checked_base(domain)
+        found = base.traits(domain, n_clusters).then(Traits(are_joined=True))
+        return found if _shows_covariances(base) else found.then(moments_traits())
+
     def cut(self, n_clusters: int | None = None) -> Self:
         """A fitted copy with another number of clusters, from the same release. Spends nothing.
 
@@ -119,7 +126,7 @@ class MorseClustering(PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         base = self._checked_base(domain)
         plan = base._plan(domain)
-        if _has_mixture(base) or isinstance(base, GridKMeans):
+        if _shows_covariances(base):
             return plan
         return with_covariances(plan, domain, self._shape("diag"))
 
@@ -175,6 +182,10 @@ class MorseClustering(PrivateClusterer):
 
 def _has_mixture(base: PrivateClusterer) -> bool:
     return isinstance(base, DPMoG) or bool(getattr(base, "covariances", False))
+
+
+def _shows_covariances(base: PrivateClusterer) -> bool:
+    return _has_mixture(base) or isinstance(base, GridKMeans)
 
 
 def _has_centres(base: PrivateClusterer) -> bool:

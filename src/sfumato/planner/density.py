@@ -1,4 +1,4 @@
-"""What the density methods will show: guarantees, radii that fit, and least heights."""
+"""What density methods will show: guarantees, radii that fit, and least heights."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from scipy.special import gamma
 from scipy.stats import chi, ncx2
 from sklearn.base import clone
 
-from sfumato.cluster import DPDBSCAN
+from sfumato.cluster import PrivateClusterer
+from sfumato.cluster.shared.traits import Promise
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
-from sfumato.planner.rehearsal import Rehearsal, lengths
-from sfumato.public.density.dbscan import Guarantee, guarantee_of, stencils_of
+from sfumato.planner.rehearsal import Rehearsal
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.levels import Levels
-from sfumato.public.density.stencils import Stencils
 
 _TYPICAL_SHARE = 0.1  # of a cluster's typical density, where DensityTree ends it
 _HALVINGS = 12  # of the interval that holds the radius
@@ -25,36 +24,28 @@ _FARTHEST = 6.0  # spreads within which all rows of a cluster lie
 _WIDEST = 4.0  # radius to consider, in spreads: it holds all of a cluster
 
 
-def guarantee(rehearsal: Rehearsal, histogram: NoisyHistogram) -> Guarantee:
-    """The guarantee that a fit will print."""
-    return _promised(rehearsal, histogram)[0]
+def promise(rehearsal: Rehearsal, histogram: NoisyHistogram) -> Promise | None:
+    """What the method promises for its radius; None for a method without one."""
+    cells = rehearsal.traits.cells
+    return None if cells is None or cells.promise is None else cells.promise(histogram)
 
 
-def _promised(rehearsal: Rehearsal, histogram: NoisyHistogram) -> tuple[Guarantee, int, Stencils]:
-    """The guarantee, the noisy sum from which on a place is reported, and the cells of such a sum."""
-    method = rehearsal.method
-    assert isinstance(method, DPDBSCAN)
-    stencils = stencils_of(rehearsal.d, float(method.radius), float(method.eta))
-    numbers = float(method.radius), int(method.min_samples), float(method.beta)
-    found, levels = guarantee_of(histogram, stencils, *numbers, method.valleys)
-    return found, levels.report, stencils
+def fitting(rehearsal: Rehearsal) -> tuple[float, int] | None:
+    """Least radius that is sure to find the clusters, and the `min_samples` for it.
 
-
-def fitting(rehearsal: Rehearsal) -> DPDBSCAN | None:
-    """The method with the least radius at which tau is at most half of what is dense, and that half.
-
-    A ball around the middle of a cluster holds `expected` rows. `min_samples` is half of them, so that a
-    cluster is sure to be found if tau is no more than the other half. None if no radius will do.
+    A ball around the middle of a cluster holds some rows. `min_samples` is half of them, so a cluster is sure
+    to be found if tau is at most the other half. None if no radius will do.
     """
     low, high, found = math.log(rehearsal.spread / 50), math.log(_WIDEST * rehearsal.spread), None
     for step in range(_HALVINGS + 1):
         middle = (low + high) / 2 if step else high
-        method: DPDBSCAN = clone(rehearsal.method)
         radius = float(f"{math.exp(middle):.3g}")
         half = rehearsal.size * chi.cdf(radius / rehearsal.spread, rehearsal.d) / 2
-        method.set_params(radius=radius, min_samples=max(1, math.floor(half)))
-        if _tau(replace(rehearsal, method=method)) <= half:
-            high, found = middle, method
+        min_samples = max(1, math.floor(half))
+        method: PrivateClusterer = clone(rehearsal.estimator)
+        method.set_params(radius=radius, min_samples=min_samples)
+        if _tau(rehearsal.with_parameters(method)) <= half:
+            high, found = middle, (radius, min_samples)
         elif found is None:
             return None
         else:
@@ -64,9 +55,10 @@ def fitting(rehearsal: Rehearsal) -> DPDBSCAN | None:
 
 def _tau(rehearsal: Rehearsal) -> float:
     try:
-        return guarantee(rehearsal, rehearsal.histogram()).tau
+        promised = promise(rehearsal, rehearsal.histogram())
     except ParameterError:  # a radius that is too small for its grid, or too large for the domain
         return math.inf
+    return math.inf if promised is None else promised.guarantee.tau
 
 
 def least_height(histogram: NoisyHistogram) -> float:
@@ -77,22 +69,22 @@ def least_height(histogram: NoisyHistogram) -> float:
 
 def cell_widths(rehearsal: Rehearsal, histogram: NoisyHistogram) -> FloatArray:
     """Width of a cell along each column, in lengths."""
-    return np.asarray(histogram.grid.widths * lengths(rehearsal.method, rehearsal.domain))
+    return np.asarray(histogram.grid.widths * rehearsal.lengths)
 
 
 def smallest_cluster(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
     """Rows of the smallest cluster that is sure, or likely, to be found."""
-    if isinstance(rehearsal.method, DPDBSCAN):
-        promised = guarantee(rehearsal, histogram)
-        inside = chi.cdf(promised.radius / rehearsal.spread, rehearsal.d)
-        return (promised.min_samples + promised.tau) / float(inside)
+    if promised := promise(rehearsal, histogram):
+        guarantee = promised.guarantee
+        inside = chi.cdf(guarantee.radius / rehearsal.spread, rehearsal.d)
+        return (guarantee.min_samples + guarantee.tau) / float(inside)
     widths = cell_widths(rehearsal, histogram)
     peak = np.prod(widths / np.sqrt(2 * math.pi * (rehearsal.spread**2 + widths**2)))
     return least_height(histogram) / float(peak)
 
 
 def size_error(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
-    """Noise in the rows of a span: that of the cells which a normal cluster fills."""
+    """Noise in the rows of a span, summed over the cells that a normal cluster fills."""
     volume = _unit_ball(rehearsal.d) * _reach(rehearsal, histogram) ** rehearsal.d
     n_cells = max(1.0, volume / float(cell_widths(rehearsal, histogram).prod()))
     return math.sqrt(histogram.variance * n_cells)
@@ -105,11 +97,11 @@ def _unit_ball(d: int) -> float:
 def _reach(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
     """How far a span reaches from the middle of a normal cluster."""
     d, spread, widths = rehearsal.d, rehearsal.spread, cell_widths(rehearsal, histogram)
-    if not isinstance(rehearsal.method, DPDBSCAN):
+    promised = promise(rehearsal, histogram)
+    if promised is None:
         blurred = math.sqrt(spread**2 + float((widths**2).mean()))
         return blurred * math.sqrt(2 * math.log(2 ** (d / 2) / _TYPICAL_SHARE))
-    _, report, stencils = _promised(rehearsal, histogram)
-    radius = math.pow(stencils.size() * float(widths.prod()) / _unit_ball(d), 1 / d) / spread
+    radius = math.pow(promised.n_cells * float(widths.prod()) / _unit_ball(d), 1 / d) / spread
     distances = np.linspace(0.0, radius + _FARTHEST, 1001)
     near = rehearsal.size * ncx2.cdf(radius**2, d, distances**2)
-    return spread * float(distances[max(int(np.count_nonzero(near >= report)) - 1, 0)])
+    return spread * float(distances[max(int(np.count_nonzero(near >= promised.report)) - 1, 0)])

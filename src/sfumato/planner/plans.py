@@ -1,4 +1,4 @@
-"""Forecasts of a fit, and the least budget whose forecast is good enough."""
+"""Forecasts of a fit, and the least budget that is good enough."""
 
 from __future__ import annotations
 
@@ -14,32 +14,23 @@ import numpy as np
 from scipy.optimize import brentq
 
 from sfumato import cluster
-from sfumato.cluster import DPDBSCAN, DensityTree, DPMoG, GridKMeans, MorseClustering, PrivateClusterer
-from sfumato.cluster.coreset_kmeans import EXTRA_LEVELS
-from sfumato.cluster.coreset_kmeans import N_BINS as CORESET_BINS
-from sfumato.cluster.dpm import N_BINS as TREE_BINS
-from sfumato.cluster.shared.candidates import LEAVES_PER_CANDIDATE, max_candidates
-from sfumato.cluster.shared.density_base import BYTES_PER_CELL, BYTES_PER_LISTED, N_FALSE
-from sfumato.cluster.shared.parameters import MOST_CLUSTERS
-from sfumato.cluster.shared.refine import SPLIT_RULE
+from sfumato.cluster import PrivateClusterer
+from sfumato.cluster.shared.parameters import MOST_CLUSTERS, number_parameter
+from sfumato.cluster.shared.traits import Cells, Denoising
+from sfumato.curator.footprint import fold_bytes, state_bytes
 from sfumato.domain import ALL_ROWS, LARGEST_BOUND, MOST_COLUMNS
 from sfumato.domain.constraints import flag, positive, whole
 from sfumato.errors import ParameterError
-from sfumato.planner import cells, centres, density
+from sfumato.planner import centres, density, grid_centres
 from sfumato.planner.forecast import Forecast
 from sfumato.planner.recommendation import CLUSTERS_UNKNOWN, LARGEST_COUNT
-from sfumato.planner.rehearsal import UNIT_BOX, Rehearsal
-from sfumato.private.aggregates.moments import BLOCK_VALUES as MOST_SHARED
-from sfumato.private.engines.base import BLOCK_VALUES, N_THREADS
+from sfumato.planner.rehearsal import Rehearsal
 from sfumato.public.density.histogram import NoisyHistogram
 
 Number = float | Fraction | str
 
+UNIT_BOX = (-1.0, 1.0)  # lengths are then in half widths of the domain
 _PERSON = "person"  # stands for a column that names people
-_NUMBERS = ("n_clusters", "n_components")
-_CELL_METHODS = (GridKMeans, DPMoG, DPDBSCAN, DensityTree)
-_BYTES_PER_VALUE = 24  # of a block of rows: as they are, clipped, and displaced
-_GRID_BYTES = 40  # per cell of a grid that is read as a whole
 _BUDGETS = (1e-4, 1e3)  # least and largest epsilon or rho that `budget_for` tries
 _STRIDE = math.log(4)
 _PRECISION = 2e-3  # relative, of the least budget
@@ -131,9 +122,9 @@ def forecast(
     if spread is not None:
         positive(least=1 / LARGEST_BOUND, most=LARGEST_BOUND)("spread", spread)
     rehearsal = Rehearsal.of(estimator, float(n), int(d), int(k or _n_clusters(estimator)), spread)
-    has_cells = isinstance(rehearsal.method, _CELL_METHODS) and rehearsal.steps & {"grid", "cells"}
-    facts = _cell_facts(rehearsal) if has_cells else _centre_facts(rehearsal)
-    if isinstance(estimator, MorseClustering):  # its clusters are components joined, of any shape
+    cells = rehearsal.traits.cells
+    facts = _centre_facts(rehearsal) if cells is None else _cell_facts(rehearsal, cells)
+    if rehearsal.traits.are_joined:
         facts |= {"center_error": None, "size_error": None}
     found = Forecast(
         method=type(estimator).__name__,
@@ -143,15 +134,16 @@ def forecast(
         k=rehearsal.k,
         spread=rehearsal.spread,
         passes=rehearsal.passes(),
-        memory=facts.pop("memory") + _block_bytes(rehearsal),
+        memory=facts.pop("memory") + _fold_bytes(rehearsal),
         **facts,
     )
     return _with_notes(found)
 
 
 def _n_clusters(estimator: PrivateClusterer) -> int:
-    given = [getattr(estimator, name, None) for name in _NUMBERS]
-    return next((number for number in given if isinstance(number, int)), CLUSTERS_UNKNOWN)
+    name = number_parameter(type(estimator))
+    number = None if name is None else getattr(estimator, name)
+    return number if isinstance(number, int) else CLUSTERS_UNKNOWN
 
 
 def _with_notes(found: Forecast) -> Forecast:
@@ -164,80 +156,61 @@ def _with_notes(found: Forecast) -> Forecast:
 
 
 def _centre_facts(rehearsal: Rehearsal) -> dict[str, Any]:
+    of_groups = rehearsal.k * (2 + rehearsal.d)
     return {
         "center_error": centres.center_error(rehearsal),
         "size_error": centres.size_error(rehearsal),
         "smallest_cluster": centres.smallest_cluster(rehearsal),
-        "memory": 8 * (N_THREADS + 2) * _largest_state(rehearsal),
+        "memory": state_bytes(max(of_groups, rehearsal.traits.n_integers)),
     }
 
 
-def _block_bytes(rehearsal: Rehearsal) -> int:
-    """Bytes of the rows that are looked at at a time, and of what is computed from them."""
-    values = min(rehearsal.n * rehearsal.d, N_THREADS * BLOCK_VALUES)
-    shared = values / rehearsal.d * rehearsal.k if "moments" in rehearsal.steps else 0.0
-    return int(_BYTES_PER_VALUE * values + 8 * min(shared, N_THREADS * MOST_SHARED))
+def _fold_bytes(rehearsal: Rehearsal) -> int:
+    shares_rows = rehearsal.traits.moments is not None
+    return fold_bytes(rehearsal.n, rehearsal.d, rehearsal.k if shares_rows else 0)
 
 
-def _largest_state(rehearsal: Rehearsal) -> int:
-    """Integers in the largest summary of the rows that a step needs; each thread has one."""
-    d, k, steps = rehearsal.d, rehearsal.k, rehearsal.steps
-    entries = [k * (2 + d)]
-    if "cell splits" in steps:
-        entries.append(k * d * SPLIT_RULE.n_bins)
-    if isinstance(rehearsal.method, cluster.DPM):
-        entries.append(2**rehearsal.method.max_depth * d * TREE_BINS)
-    if "cuts" in steps:
-        entries.append(2 ** (k - 1).bit_length() * 2**EXTRA_LEVELS * CORESET_BINS)
-    if "boxes" in steps:
-        entries.append(LEAVES_PER_CANDIDATE * max_candidates(k) * (2 + d))
-    if "swap" in steps:
-        entries.append(max(k, max_candidates(k)) * max_candidates(k))
-    return max(entries)
-
-
-def _cell_facts(rehearsal: Rehearsal) -> dict[str, Any]:
+def _cell_facts(rehearsal: Rehearsal, cells: Cells) -> dict[str, Any]:
     histogram = rehearsal.histogram()
     facts = {
         "cells": histogram.grid.shape,
         "cell_width": float(density.cell_widths(rehearsal, histogram).mean()),
         "cell_error": math.sqrt(histogram.variance),
+        "memory": cells.bytes_per_cell * histogram.grid.n_cells if histogram.is_dense else cells.bytes_listed,
     }
-    is_density = isinstance(rehearsal.method, DPDBSCAN | DensityTree)
-    return facts | (_density_facts if is_density else _grid_facts)(rehearsal, histogram)
+    if cells.are_spans:
+        return facts | _span_facts(rehearsal, histogram)
+    return facts | _grid_facts(rehearsal, histogram, cells.denoising)
 
 
-def _grid_facts(rehearsal: Rehearsal, histogram: NoisyHistogram) -> dict[str, Any]:
-    center_error, size_error = cells.errors(rehearsal, histogram)
+def _grid_facts(
+    rehearsal: Rehearsal, histogram: NoisyHistogram, denoising: Denoising | None
+) -> dict[str, Any]:
+    center_error, size_error = grid_centres.errors(rehearsal, histogram, denoising)
     facts: dict[str, Any] = {
         "center_error": center_error,
         "size_error": size_error,
-        "smallest_cluster": cells.smallest_cluster(rehearsal, histogram),
-        "memory": _GRID_BYTES * histogram.grid.n_cells,
+        "smallest_cluster": grid_centres.smallest_cluster(rehearsal, histogram),
     }
-    if not cells.is_settled(rehearsal, histogram.grid):
+    if not grid_centres.is_settled(rehearsal, histogram.grid, denoising):
         facts["notes"] = (
             "the grid is too large for the model: errors of centres are rough, see docs/budget.md",
         )
-    if isinstance(rehearsal.method, DPMoG):
-        facts["memory"] *= 2 * (1 + rehearsal.d + rehearsal.d**2) // 5
     return facts
 
 
-def _density_facts(rehearsal: Rehearsal, histogram: NoisyHistogram) -> dict[str, Any]:
-    per_cell = BYTES_PER_CELL * histogram.grid.n_cells
-    facts = {
+def _span_facts(rehearsal: Rehearsal, histogram: NoisyHistogram) -> dict[str, Any]:
+    facts: dict[str, Any] = {
         "center_error": None,
         "size_error": density.size_error(rehearsal, histogram),
         "smallest_cluster": density.smallest_cluster(rehearsal, histogram),
-        "memory": per_cell if histogram.is_dense else BYTES_PER_LISTED * N_FALSE,
     }
-    if isinstance(rehearsal.method, DensityTree):
+    promised = density.promise(rehearsal, histogram)
+    if promised is None:
         return facts | {"least_height": density.least_height(histogram)}
-    fitting = density.fitting(rehearsal)
-    if fitting is not None:
-        facts |= {"fitting_radius": fitting.radius, "fitting_min_samples": fitting.min_samples}
-    return facts | {"guarantee": density.guarantee(rehearsal, histogram)}
+    radius, min_samples = density.fitting(rehearsal) or (None, None)
+    fitting = {"fitting_radius": radius, "fitting_min_samples": min_samples}
+    return facts | fitting | {"guarantee": promised.guarantee}
 
 
 def budget_for(
@@ -321,7 +294,7 @@ def _made(
     parameters = {"bounds": bounds, "max_rows_per_unit": max_rows_per_unit, **settings}
     if max_rows_per_unit != 1:
         parameters.setdefault("unit", _PERSON)
-    number = next((name for name in _NUMBERS if name in known), None)
+    number = number_parameter(cls)
     if number and k is not None:
         parameters.setdefault(number, k)
     return lambda **budget: cls(**parameters, **budget)

@@ -26,6 +26,7 @@ from sfumato.cluster.shared.parameters import (
     parameter,
     with_shared_text,
 )
+from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
 from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
@@ -36,6 +37,7 @@ from sfumato.public.models import Model, encode
 from sfumato.release import Release
 
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, with bounds="private"
+_UNIT_BOX = (-1.0, 1.0)
 
 
 @dataclass_transform(field_specifiers=(parameter, dataclasses.field))
@@ -105,24 +107,23 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _private_bounds(self) -> bool:
         return isinstance(self.bounds, str) and self.bounds == "private"
 
-    @property
-    def _known_bounds(self) -> Any:
-        """The bounds, as far as they are known before a fit."""
-        return ANYWHERE if self._private_bounds else self.bounds
+    def domain(self, n_features: int) -> Domain:
+        """Domain of a table of `n_features` columns, from the parameters alone.
 
-    def _domain(self, n_features: int) -> Domain:
-        """Domain of a table without names, or as far as it is known without the table."""
+        Bounds that a fit will buy stand as -1 to 1: lengths are then in half widths of the domain.
+        """
         unit = Unit(self.unit, self.max_rows_per_unit)
         if names_columns(self.bounds):
             return read_bounds(self.bounds, None, unit)[1]
-        return Domain.from_bounds(self._known_bounds, n_features, unit)
+        return Domain.from_bounds(_UNIT_BOX if self._private_bounds else self.bounds, n_features, unit)
 
     def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
         """Check all that is public about a table: its columns and its bounds. Reads no row of files."""
         check_fields(self)
         unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
         validate = partial(validate_data, self, reset=reset)
-        table = open_table(X, self._known_bounds, unit, self.missing, name=name, validate=validate)
+        bounds = ANYWHERE if self._private_bounds else self.bounds
+        table = open_table(X, bounds, unit, self.missing, name=name, validate=validate)
         if table.columns is not None:
             self.n_features_in_ = table.domain.n_features
             self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -207,8 +208,31 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
         """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
         whole(MOST_COLUMNS)("n_features", n_features)
         check_fields(self)
-        domain = self._domain(n_features)
+        domain = self.domain(n_features)
         return self._priced(self._plan(domain), domain)
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know about the method: public facts, such as what it can tell from noise.
+
+        A subclass may state its own. Without, a forecast has passes and memory only.
+
+        Parameters
+        ----------
+        domain : Domain
+        n_clusters : int
+            Expected number of clusters.
+        """
+        return Traits()
+
+    def rehearse(self, questions: Questions) -> Model:
+        """Ask what a fit asks, of anything that answers. Reads no rows by itself, and charges nothing.
+
+        Parameters
+        ----------
+        questions : Questions
+            In place of the curator.
+        """
+        return self._cluster(questions)
 
     def _again(self, model: Model, **parameters: Any) -> Self:
         """A fitted copy with another model of the same released values. Spends nothing."""

@@ -14,12 +14,14 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.budget import Step
+from sfumato.cluster.shared.refine import HISTOGRAM_SHARE
+from sfumato.cluster.shared.traits import Traits, Visible
 from sfumato.curator import NoisySums, Questions, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.partitions import Tree, Voronoi
 from sfumato.projection import orthonormal
 from sfumato.public.means import shrunk_means
-from sfumato.public.reach import Reach, distance_edges
+from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
 MAX_CLUSTERS = 1000
 DIRECTIONS_SEED = 2017  # public: the directions are the same in every run
@@ -30,8 +32,9 @@ SPLIT_ABOVE, KEEP_ABOVE = 3.0, 2.0  # times the noise in a count
 PARTS_PER_CLUSTER = 16  # boxes below this share of a cluster of average size are not cut
 LEAVES_PER_CANDIDATE = 8  # most leaves are empty: each cut may leave one behind
 MIDDLE_SHARE, REACH_SHARE, MEANS_SHARE = Fraction(1, 20), Fraction(1, 20), Fraction(3, 10)
-HISTOGRAM_SHARE = Fraction(1, 20)  # of the recovery
-WITHIN_RADIUS = 0.9
+# Of the budget that refinement leaves to a method that chooses among candidates:
+RADIUS_SHARE, RECOVERY_SHARE = Fraction(2, 100), Fraction(28, 100)
+RADIUS_FACTOR = 1.5  # on the radius that holds most rows: a candidate is not quite where its cluster is
 RECOVERS_ABOVE = 4  # a sum is used where the size of its group is this many times the noise in it
 BINS_PER_OCTAVE, N_OCTAVES = 4, 15
 
@@ -126,6 +129,13 @@ def candidate_steps(domain: Domain, n_clusters: int, share: Fraction) -> tuple[S
     )
 
 
+def candidate_traits(domain: Domain, n_clusters: int) -> Traits:
+    """What a forecast needs to know about `find_candidates` and `recover`."""
+    most = LEAVES_PER_CANDIDATE * max_candidates(n_clusters)
+    visible = Visible("boxes", SPLIT_ABOVE, in_sums=False), Visible("recovery", RECOVERS_ABOVE)
+    return Traits(visible, n_integers=most * (2 + domain.n_features))
+
+
 def find_candidates(curator: Questions, n_clusters: int) -> Candidates:
     """Divide space where rows are dense, and release the means of the boxes that stand out of the noise."""
     domain = curator.domain
@@ -176,7 +186,7 @@ def radius_of_most(
     """Distance within which most rows lie of the origin of their group, from a noisy histogram."""
     edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
     noisy = curator.distances(step, groups, origins, edges, projection)
-    return Reach.read(noisy.values, edges).holding(WITHIN_RADIUS)
+    return Reach.read(noisy.values, edges).holding(MOST_ROWS)
 
 
 def _n_directions(n_clusters: int, n_features: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.traits import Cells
 from sfumato.curator import Questions
 from sfumato.domain import Grid
 from sfumato.public.density.histogram import NoisyHistogram
@@ -45,6 +46,9 @@ class DensityClusterer(PrivateClusterer, ABC):
         if path is not None:
             write_whole(Path(path), json.dumps(collection, allow_nan=False))
         return collection
+
+
+HISTOGRAM = Cells(BYTES_PER_CELL, BYTES_PER_LISTED * N_FALSE, are_spans=True)
 
 
 def is_dense(grid: Grid, max_memory: float) -> bool:

@@ -12,6 +12,7 @@ from sfumato.errors import ParameterError
 from sfumato.public.grid.size import Rule, grid_size
 from sfumato.public.grid.synopsis import GridSynopsis
 
+GRID_BYTES_PER_CELL = 40  # of a grid that is read as a whole
 ROWS_SHARE = Fraction(1, 20)  # the rule needs only the order of the number of rows
 
 

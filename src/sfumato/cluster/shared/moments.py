@@ -12,20 +12,19 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.refine import BINS_PER_OCTAVE, HISTOGRAM_SHARE, N_OCTAVES
+from sfumato.cluster.shared.traits import Moments, Traits, Visible
 from sfumato.curator import MomentShape, NoisyMoments, Questions, moments_sensitivity
 from sfumato.domain import Domain, FloatArray
 from sfumato.domain.partitions import GaussianCells, Partition, Voronoi
 from sfumato.public.means import mean_stds, shrunk_means
 from sfumato.public.mixtures.covariances import SizedComponents, centred, definite, shrunk_to_spheres
 from sfumato.public.models import CentreModel, MixtureModel
-from sfumato.public.reach import Reach, distance_edges
+from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
 COVARIANCE_SHARE = Fraction(1, 4)  # of the budget, for the covariances of centres
-SPREAD_SHARE = Fraction(1, 20)  # of the moments, for the radius of the first round
-WITHIN_FIRST_RADIUS = 0.9
 RADIUS = 2.0  # of the later rounds, in root mean squared distances from the mean
 LEAST_SIZE = 1.5  # a size below so many standard deviations of its noise counts as these
-BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 SMALLEST = 1e-3  # standard deviation of a component along any direction, at least, in half widths
 
 
@@ -41,7 +40,7 @@ def with_moments(
 ) -> Plan:
     """A plan that releases centres, with `share` of the budget kept for the steps of `fit_mixture`."""
     sensitivity = moments_sensitivity(domain, shape, soft=soft, n_components=n_components)
-    spread = SPREAD_SHARE * share
+    spread = HISTOGRAM_SHARE * share
     return Plan(
         *(scaled(step, 1 - share) for step in plan.steps),
         Step("spread", spread),
@@ -57,6 +56,12 @@ def with_covariances(plan: Plan, domain: Domain, shape: MomentShape = "diag") ->
 def given_covariances(curator: Questions, model: CentreModel, shape: MomentShape = "diag") -> MixtureModel:
     """Mixture around the centres of a model, by one round of moments of the rows that are nearest to each."""
     return fit_mixture(curator, model.cluster_centers, 1, shape, soft=False)
+
+
+def moments_traits() -> Traits:
+    """What a forecast needs to know about `fit_mixture`."""
+    step = "moments"
+    return Traits((Visible(step, LEAST_SIZE),), step, moments=Moments(step, MOST_ROWS, RADIUS))
 
 
 def scaled(step: Step, factor: Fraction) -> Step:
@@ -83,7 +88,7 @@ def fit_mixture(
     edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
     around: Partition = Voronoi(centers)
     reach = Reach.read(curator.distances("spread", around, centers, edges).values, edges)
-    means, radii = centers, np.full(len(centers), reach.holding(WITHIN_FIRST_RADIUS))
+    means, radii = centers, np.full(len(centers), reach.holding(MOST_ROWS))
     for i in range(n_rounds):
         noisy = curator.moments("moments", around, means, radii, shape, soft=soft and i > 0)
         model = _mixture_of(curator.domain, means, radii, noisy)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.budget import Step
+from sfumato.cluster.shared.traits import Refinement, Traits, Visible
 from sfumato.curator import NoisySums, Questions, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.partitions import Partition, Voronoi
@@ -23,6 +24,7 @@ from sfumato.public.means import mean_stds, shrunk_means
 from sfumato.public.models import CentreModel
 from sfumato.public.reach import Reach, distance_edges
 
+REFINE_SHARE = Fraction(1, 2)  # of the budget of a method that finds centres by itself
 N_ROUNDS = 4  # three for the cells, one for the merged centres
 MEASURED = (1, 3)  # rounds before which distances are measured; later ones follow from these
 HISTOGRAM_SHARE = Fraction(1, 20)  # of the refinement, for all histograms
@@ -36,7 +38,8 @@ ONE_SIDED = (
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 MOST = 0.6  # share of clipped rows from which a cell is far; 0.3 are clipped on average
 SEEN_ABOVE = 2  # a size is told from zero when it is this many times the noise in it
-SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
+WIDTH_BONUS = 0.1
+SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=WIDTH_BONUS)
 
 
 Merge = Callable[[WeightedCells], FloatArray]
@@ -53,6 +56,25 @@ def refinement_steps(domain: Domain, share: Fraction, *, split: bool = True) -> 
         steps.append(Step("cell splits", splits / 2, sensitivity=SPLIT_RULE.sensitivity, selection=True))
         steps.append(Step("cell sizes", splits / 2))
     return tuple(steps)
+
+
+def refinement_traits(domain: Domain, n_clusters: int, *, split: bool = True) -> Traits:
+    """What a forecast needs to know about `refine`."""
+    last = f"displacements {N_ROUNDS}"
+    return Traits(
+        visible=(Visible(last, SEEN_ABOVE),),
+        size_step=last,
+        n_integers=n_clusters * domain.n_features * SPLIT_RULE.n_bins if split else 0,
+        refinement=Refinement(
+            last,
+            distances=f"distances {MEASURED[-1]}",
+            splits="cell splits" if split else None,
+            n_part_rounds=N_ROUNDS - 1 - split,  # cells are split after the first
+            within=WITHIN_RADIUS,
+            edges=_edges,
+            last_radius=last_radius,
+        ),
+    )
 
 
 def refine(
@@ -83,7 +105,7 @@ def refine(
     n_given = len(centers)
     merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
     around: Partition = groups or Voronoi(centers)
-    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
+    edges = _edges(curator.domain)
     radii = np.empty(0)
     for i in range(1, N_ROUNDS):
         if i in MEASURED:
@@ -102,6 +124,10 @@ def refine(
     noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
     reach = Reach.read(distances.values, edges, distances.std)
     return _last_round(curator, merged, reach.widened(_widening(cells, merged)), noise)
+
+
+def _edges(domain: Domain) -> FloatArray:
+    return distance_edges(domain, BINS_PER_OCTAVE, N_OCTAVES)
 
 
 def _last_round(curator: Questions, centers: FloatArray, reach: Reach, noise: float) -> CentreModel:

@@ -1,4 +1,4 @@
-"""Errors of centres and sizes that are read off a noisy grid, for normal clusters in its cells."""
+"""Errors of centres and sizes that are read off a noisy grid, for normal clusters."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from sfumato.cluster import GridKMeans
+from sfumato.cluster.shared.traits import Denoising
 from sfumato.domain import FloatArray, Grid
 from sfumato.planner.rehearsal import Rehearsal
 from sfumato.public.density.histogram import NoisyHistogram
-from sfumato.public.grid.posterior import MISFIT, affordable_sweeps
-from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
 
 _NOTHING = 1e-12
 _REACH = 4.0  # of a cluster, in spreads
 _PHASE = 0.25  # of a cluster's centre in its cell: neither at a border nor in the middle
-_SETTLED = (
-    200  # sweeps from which on chains have settled: with fewer, some runs are much worse (docs/budget.md)
-)
+_SETTLED = 200  # sweeps after which chains have settled; fewer make some runs much worse (docs/budget.md)
 _CHAINS = 1.35  # error of short chains against that of the best linear reading; measured from 1.1 to 1.7
 
 
@@ -77,48 +73,54 @@ def _outer(factors: list[FloatArray]) -> FloatArray:
     return product.ravel()
 
 
-def is_settled(rehearsal: Rehearsal, grid: Grid) -> bool:
-    """Whether the cells are read by a model whose chains settle."""
-    return isinstance(rehearsal.method, GridKMeans) and affordable_sweeps(grid, rehearsal.k) >= _SETTLED
+def is_settled(rehearsal: Rehearsal, grid: Grid, denoising: Denoising | None) -> bool:
+    """Whether a model reads the cells whose chains settle."""
+    return denoising is not None and denoising.n_sweeps(grid, rehearsal.k) >= _SETTLED
 
 
-def errors(rehearsal: Rehearsal, histogram: NoisyHistogram) -> tuple[float, float]:
+def errors(
+    rehearsal: Rehearsal, histogram: NoisyHistogram, denoising: Denoising | None
+) -> tuple[float, float]:
     """Root mean squared errors of a coordinate of a centre, and of a size."""
     cluster = _Cluster.on(histogram.grid, rehearsal.size, rehearsal.spread)
-    if is_settled(rehearsal, histogram.grid):
-        center_error, size_error = _denoised(cluster, _variance(histogram), rehearsal)
-        return center_error, math.hypot(size_error, _rows_error(rehearsal, histogram) / rehearsal.k)
     size_error = math.sqrt(_variance(histogram) * histogram.grid.n_cells / rehearsal.k)
-    if isinstance(rehearsal.method, GridKMeans):
-        return _unbiased(cluster, histogram, rehearsal), size_error
-    return _projected(cluster, histogram, rehearsal), size_error
+    if denoising is None:
+        return _projected(cluster, histogram, rehearsal), size_error
+    if not is_settled(rehearsal, histogram.grid, denoising):
+        return _unbiased(cluster, histogram, rehearsal, denoising), size_error
+    center_error, size_error = _denoised(cluster, _variance(histogram), rehearsal, denoising.misfit)
+    rows_error = _rows_error(rehearsal, histogram, denoising.rows)
+    return center_error, math.hypot(size_error, rows_error / rehearsal.k)
 
 
-def _rows_error(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
+def _rows_error(rehearsal: Rehearsal, histogram: NoisyHistogram, step: str | None) -> float:
     """Error of the number of rows, to which all sizes add up: bought, and summed over the cells."""
-    bought = rehearsal.noise_std("rows") ** 2 if "rows" in rehearsal.steps else 0.0
+    bought = 0.0 if step is None else rehearsal.noise_std(step) ** 2
     summed = _variance(histogram) * histogram.grid.n_cells
     return math.sqrt(bought * summed / (bought + summed))
 
 
 def smallest_cluster(rehearsal: Rehearsal, histogram: NoisyHistogram) -> float:
-    """Rows with which a cluster raises the likelihood by what Schwarz's criterion asks for its parameters.
+    """Rows with which a cluster raises the likelihood by as much as Schwarz's criterion asks.
 
-    As in `CellMeans.fits_better`; m rows gain the sum of the squared expected counts over twice the variance.
+    As in `CellMeans.fits_better`. A cluster gains the sum of its squared expected counts over twice the
+    variance.
     """
     shares = _Cluster.on(histogram.grid, 1.0, rehearsal.spread).rows
     asked = (rehearsal.d + 1) * max(math.log(rehearsal.n) - 1, 1.0)
     return math.sqrt(_variance(histogram) * asked / float((shares**2).sum()))
 
 
-def _denoised(cluster: _Cluster, variance: float, rehearsal: Rehearsal) -> tuple[float, float]:
+def _denoised(
+    cluster: _Cluster, variance: float, rehearsal: Rehearsal, relative_misfit: float
+) -> tuple[float, float]:
     """Errors of the posterior mean, as if it were linear in the noisy counts.
 
     Counts y are read as E + trust (y - E), where E is the model with its centre (or size) fitted to y by
-    weighted least squares. The error is against the rows that are there: chance that is read correctly is
-    no error, and where rows lie within a cell is not seen.
+    weighted least squares. The error is measured against the rows of the table: chance that is read
+    correctly is no error. Where rows lie within a cell is not seen.
     """
-    misfit = (MISFIT * cluster.rows) ** 2
+    misfit = (relative_misfit * cluster.rows) ** 2
     total = variance + cluster.rows + misfit
     trust = (cluster.rows + misfit) / total
 
@@ -137,14 +139,16 @@ def _denoised(cluster: _Cluster, variance: float, rehearsal: Rehearsal) -> tuple
     return _CHAINS * math.sqrt(float(np.mean(seen)) + max(within, 0.0)), math.sqrt(of_size)
 
 
-def _unbiased(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal) -> float:
+def _unbiased(
+    cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal, denoising: Denoising
+) -> float:
     """Error of a mean of noisy counts: over the cells that stand out, or over a cluster's part of the domain.
 
     As in `GridSynopsis._unbiased`.
     """
     grid, size = histogram.grid, rehearsal.size
-    clear = cluster.around > CLEAR_CELL * math.sqrt(_variance(histogram)) * 3.0 ** (-rehearsal.d / 2)
-    if float(cluster.rows[clear].sum()) > NEARLY_ALL * size:
+    clear = cluster.around > denoising.clear * math.sqrt(_variance(histogram)) * 3.0 ** (-rehearsal.d / 2)
+    if float(cluster.rows[clear].sum()) > denoising.nearly_all * size:
         squares = float((cluster.places[:, clear] ** 2).sum(axis=1).mean())
     else:
         squares = grid.n_cells / rehearsal.k * _side(grid, rehearsal) ** 2 / 12
@@ -159,11 +163,11 @@ def _side(grid: Grid, rehearsal: Rehearsal) -> float:
 
 
 def _projected(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsal) -> float:
-    """Error of a mean of counts that were projected onto what is possible.
+    """Error of a mean of counts that were projected onto possible ones.
 
-    The projection takes a threshold off every cell, and what noise leaves above it in empty cells pulls a
-    centre towards the middle of its part of the domain: for centres at random, by the side of this part over
-    the root of 12 d, in quadratic mean.
+    The projection subtracts a threshold from every cell. Noise above it in empty cells pulls a centre towards
+    the middle of its part of the domain: for centres at random, by the side of this part over the root of
+    12 d, in quadratic mean.
     """
     d, size = rehearsal.d, rehearsal.size
     n_cells = histogram.grid.n_cells / rehearsal.k
@@ -187,7 +191,7 @@ def _projected(cluster: _Cluster, histogram: NoisyHistogram, rehearsal: Rehearsa
 
 
 def _variance(histogram: NoisyHistogram) -> float:
-    """Variance of the noise of a count; with a very large budget, not quite nothing."""
+    """Variance of the noise in a count; above zero even with a very large budget."""
     return max(histogram.variance, _NOTHING)
 
 
