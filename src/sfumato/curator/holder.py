@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.curator.tables import Table
 from sfumato.domain import FloatArray, IntArray
 from sfumato.domain.columns import Columns, Coordinate, check_names
 from sfumato.private.reading import read_rows, read_values
-from sfumato.private.sources import FileSource, open_source
+from sfumato.private.sources import FileSource, Source, open_source
 from sfumato.private.sources.spark import labelled
 
 Predict = Callable[[FloatArray], IntArray]
@@ -26,25 +27,17 @@ Predict = Callable[[FloatArray], IntArray]
 
 def rows_of(table: Table) -> FloatArray:
     """All rows of a table that was opened."""
-    if isinstance(table._rows, np.ndarray):
-        return np.ascontiguousarray(table._rows, dtype=np.float64)
-    assert table.columns is not None
-    blocks = map(partial(read_rows, table.columns), table._rows.batches(table.columns))
-    return np.concatenate([np.empty((0, table.domain.n_features)), *blocks])
+    return np.concatenate([np.empty((0, table.domain.n_features)), *_blocks(table._rows, table.columns)])
 
 
 def labels_of(table: Table, predict: Predict) -> IntArray:
     """Labels of the rows of a table that was opened."""
-    if isinstance(table._rows, np.ndarray):
-        return predict(np.ascontiguousarray(table._rows, dtype=np.float64))
-    assert table.columns is not None
-    return _labels(table._rows.batches(table.columns), table.columns, predict)
+    return _labels(_blocks(table._rows, table.columns and _as_given(table.columns)), predict)
 
 
 def labels(X: Any, columns: Columns, predict: Predict) -> IntArray:
     """Labels of the rows of a table with named columns."""
-    columns = _as_given(columns)
-    return _labels(open_source(X).batches(columns), columns, predict)
+    return _labels(_blocks(open_source(X), _as_given(columns)), predict)
 
 
 def labelled_frame(frame: Any, columns: Columns, predict: Predict, name: str) -> Any:
@@ -75,10 +68,16 @@ def _as_given(columns: Columns) -> Columns:
     return replace(columns, unit=None, missing="error")
 
 
-def _labels(batches: Iterator[Any], columns: Columns, predict: Predict) -> IntArray:
-    columns = _as_given(columns)
-    parts = [predict(read_rows(columns, batch)) for batch in batches]
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+def _blocks(rows: NDArray[Any] | Source, columns: Columns | None) -> Iterator[FloatArray]:
+    if columns is None:
+        yield np.ascontiguousarray(rows, dtype=np.float64)
+    else:
+        assert not isinstance(rows, np.ndarray)
+        yield from map(partial(read_rows, columns), rows.batches(columns))
+
+
+def _labels(blocks: Iterator[FloatArray], predict: Predict) -> IntArray:
+    return np.concatenate([np.empty(0, dtype=np.int64), *map(predict, blocks)])
 
 
 def _batch_labels(batch: pa.RecordBatch, coordinates: Sequence[Coordinate], predict: Predict) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _DTYPES = [np.float64, np.float32, np.float16, np.bool_]
 _DTYPES += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """A table that was opened: what is public about it, and a curator over its rows.
 
@@ -35,24 +37,15 @@ class Table:
         How named columns are read; an array needs none.
     names : tuple of str
         Names of the coordinates, if they have any.
-    rows : array or Source
-        Private: only the holder's own door takes it out again.
-    open_engine : callable
+    _rows, _open_engine : array or Source, callable
+        Private: for the curator, and for the holder's own door.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        columns: Columns | None,
-        names: tuple[str, ...],
-        rows: NDArray[Any] | Source,
-        open_engine: Callable[[], Engine],
-    ) -> None:
-        self.domain = domain
-        self.columns = columns
-        self.names = names
-        self._rows = rows
-        self._open_engine = open_engine
+    domain: Domain
+    columns: Columns | None
+    names: tuple[str, ...]
+    _rows: NDArray[Any] | Source
+    _open_engine: Callable[[], Engine]
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
         """Curator over the table, with noise from the operating system or from a seed."""
