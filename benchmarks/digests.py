@@ -3,18 +3,20 @@
 ``python -m benchmarks.digests record before.json`` fits every estimator with every kind of budget on every
 kind of table and writes the SHA-256 of each release. ``python -m benchmarks.digests compare before.json
 after.json`` lists what differs. Library version and date are left out. Digests hold for one machine: another
-one may round differently.
+one may round differently. ``python -m benchmarks.digests time`` prints how long some fits take.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -145,6 +147,26 @@ def compare(before: Path, after: Path) -> int:
     return int(bool(different))
 
 
+def clock(repeats: int = 5) -> None:
+    """Print the least and the median seconds of fits with warm kernels."""
+    rows, _ = separated_gaussians(100_000, n_clusters=8, n_features=10, random_state=0)
+    of_rows = [DPM(bounds=(-1, 1)), LloydKMeans(8, bounds=(-1, 1)), DPMoG(8, bounds=(-1, 1))]
+    timed = [(f"{type(e).__name__}, 100,000 x 10", e, rows) for e in of_rows]
+    cabs = Path(os.environ.get("SFUMATO_DATA", ".")) / "cabs.parquet"
+    if cabs.exists():
+        bounds = {"lon": (-122.6, -122.3), "lat": (37.55, 37.85)}
+        on_map = DensityTree(bounds=bounds, metric="geo"), GridKMeans(20, bounds=bounds)
+        timed += [(f"{type(e).__name__}, 11 million positions in Parquet", e, cabs) for e in on_map]
+    for name, estimator, table in timed:
+        estimator.set_params(random_state=SEED).fit(table)
+        seconds = []
+        for _ in range(repeats):
+            start = perf_counter()
+            estimator.fit(table)
+            seconds.append(perf_counter() - start)
+        print(f"{name}: {min(seconds):.3f} s at least, median {np.median(seconds):.3f} s")
+
+
 if __name__ == "__main__":
     command, *paths = sys.argv[1:]
-    sys.exit({"record": record, "compare": compare}[command](*map(Path, paths)))
+    sys.exit({"record": record, "compare": compare, "time": clock}[command](*map(Path, paths)))
