@@ -1,8 +1,8 @@
 """Quality of a clustering, measured on the rows themselves.
 
-Nothing here is private. Every score reads raw data and serves the data holder's own evaluation; none may be
-put into a release. The definitions are those of the DPM paper ("DPM: Clustering Sensitive Data through
-Separation"): Definition 9 (k-means distance) and Appendix C (inertia, silhouette score, clustering accuracy).
+Nothing here is private. Every score reads raw data for the data holder's own evaluation; none may be put into
+a release. The definitions come from the DPM paper ("DPM: Clustering Sensitive Data through Separation"):
+Definition 9 (k-means distance) and Appendix C (inertia, silhouette score, clustering accuracy).
 """
 
 import warnings
@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
@@ -21,8 +20,9 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, pai
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import gen_batches
 
-from sfumato.domain import LARGEST_BOUND
+from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray
 from sfumato.domain.arrays import numbers
+from sfumato.domain.partitions import Voronoi
 from sfumato.errors import DataError, ParameterError
 
 __all__ = [
@@ -35,8 +35,6 @@ __all__ = [
     "silhouette",
 ]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 RandomState: TypeAlias = int | np.random.Generator | None
 
 _CHUNK_ROWS = 65_536
@@ -48,14 +46,14 @@ _MAX_ITERATIONS = 100
 def inertia(X: npt.ArrayLike, centers: npt.ArrayLike) -> float:
     """Sum of squared distances of the rows to their nearest centre (WCSS).
 
-    Definition 10 of the paper prints the distance without the square; its tables, like scikit-learn, square.
+    Definition 10 of the paper omits the square, but its tables, like scikit-learn, use it.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The rows.
     centers : array-like of shape (n_clusters, n_features)
-        The centres. A centre to which no row is nearest changes nothing.
+        The centres. A centre without rows changes nothing.
 
     Returns
     -------
@@ -131,7 +129,7 @@ def clustering_accuracy(
     *,
     matching: Literal["majority", "one-to-one"] = "majority",
 ) -> float:
-    """Share of the rows whose class is the class that stands for their cluster.
+    """Share of rows whose class matches the class assigned to their cluster.
 
     Parameters
     ----------
@@ -140,9 +138,10 @@ def clustering_accuracy(
     labels_pred : array-like of shape (n_samples,)
         The cluster of each row.
     matching : {"majority", "one-to-one"}, default="majority"
-        Which class stands for a cluster. "majority", Definition 12 of the paper: the most frequent one in
-        the cluster; several clusters may share a class, so that many small clusters score high. "one-to-one":
-        at most one cluster for each class, by the assignment that scores highest (Hungarian method).
+        Which class is assigned to a cluster. "majority" (Definition 12 of the paper) takes the most frequent
+        one in the cluster. Several clusters may share a class, so many small clusters score high.
+        "one-to-one" gives each class at most one cluster, by the assignment that scores highest (Hungarian
+        method).
 
     Returns
     -------
@@ -179,7 +178,7 @@ def silhouette(
 ) -> float:
     """Mean silhouette score, from distances between rows (Definition 11 of the paper).
 
-    A row scores (b - a) / max(a, b), with a its mean distance to the other rows of its cluster and b the
+    A row scores (b - a) / max(a, b), where a is its mean distance to the other rows of its cluster and b the
     least of its mean distances to the rows of another cluster. Empty clusters do not count.
 
     Parameters
@@ -187,10 +186,10 @@ def silhouette(
     X : array-like of shape (n_samples, n_features)
         The rows.
     centers_or_labels : array-like of shape (n_clusters, n_features) or (n_samples,)
-        Centres (two-dimensional), which take the rows nearest to them, or one label for each row
-        (one-dimensional), in which every value, also -1, names a cluster.
+        Two-dimensional: centres, each with the rows nearest to it. One-dimensional: one label per row; every
+        value, even -1, is a cluster.
     sample_size : int or None, default=10_000
-        With more rows than this, the score is the mean over so many rows drawn at random, with distances to
+        If there are more rows, the score is the mean over a random sample of this size, with distances to
         max(2, sample_size // n_clusters) rows of each larger cluster. None: exact, in quadratic time.
     random_state : int, Generator or None, default=0
         Draws the sample.
@@ -198,8 +197,8 @@ def silhouette(
     Returns
     -------
     float
-        The score between -1 and 1; higher is better. -1 for fewer than two clusters. A row that is alone in
-        its cluster scores 0.
+        The score between -1 and 1; higher is better. It is -1 for fewer than two clusters. A row alone in its
+        cluster scores 0.
 
     Privacy
     -------
@@ -213,14 +212,14 @@ def silhouette(
     -1.0
     """
     if sample_size is not None and not _is_whole(sample_size):
-        raise ParameterError(f"`sample_size` must be an integer of at least 1 or None, got {sample_size!r}.")
+        raise ParameterError(f"`sample_size` must be an integer >= 1 or None, got {sample_size!r}.")
     table = _table("X", X)
     labels = _labels_of_rows(table, centers_or_labels)
     n_clusters = int(labels.max()) + 1
     if n_clusters < 2:
         return -1.0
     size = len(table) if sample_size is None else min(sample_size, len(table))
-    # A sample of all rows stays in order, so that an exact score has the same bits for every random_state.
+    # A sample of all rows stays in order, so an exact score has the same bits for every random_state.
     order, quota = np.arange(len(table)), len(table)
     if size < len(table):
         order, quota = _generator(random_state).permutation(order), max(2, size // n_clusters)
@@ -231,8 +230,8 @@ def silhouette(
 def kmeans_distance(centers: npt.ArrayLike, reference_centers: Sequence[npt.ArrayLike] | FloatArray) -> float:
     """Distance of private centres from good non-private ones (Definition 9 of the paper).
 
-    The sum over the private centres of the distance to the closest reference centre, averaged over the
-    reference sets. It grows with the number of private centres and does not see what they miss.
+    It is the sum, over the private centres, of the distance to the closest reference centre, averaged over
+    the reference sets. It grows with the number of private centres and ignores clusters that they miss.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ def kmeans_distance(centers: npt.ArrayLike, reference_centers: Sequence[npt.Arra
     try:
         sets: list[Any] = list(reference_centers)
     except TypeError:
-        raise DataError("`reference_centers` must be a table of centres, or a list of such.") from None
+        raise DataError("`reference_centers` must be a table of centres, or a list of tables.") from None
     if not sets or np.ndim(sets[0]) < 2:
         sets = [reference_centers]
     references = [_table("reference_centers", each) for each in sets]
@@ -278,21 +277,21 @@ def reference_kmeans(
     sample_size: int | None = 5_000,
     random_state: RandomState = 0,
 ) -> list[FloatArray]:
-    """Search for the non-private k-means runs with the best silhouette, as a reference for `kmeans_distance`.
+    """Find the non-private k-means runs with the best silhouette, as a reference for `kmeans_distance`.
 
-    A run starts from the best of three k-means on rows drawn for it and continues on all rows, for at most
-    100 iterations.
+    Each run starts from the best of three k-means runs on a random sample of rows and continues on all rows,
+    for at most 100 iterations.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The rows.
     n_clusters : int or sequence of int
-        The number of clusters, or the candidates for it.
+        The number of clusters, or several to try.
     n_best : int, default=20
-        How many runs to return; the paper takes 20 and finds 10 enough.
+        Number of runs to return. The paper uses 20 and finds 10 enough.
     n_runs : int, default=20
-        Runs for each candidate, each with its own random start.
+        Number of runs for each number of clusters, each with its own random start.
     sample_size : int or None, default=5_000
         As in `silhouette`; all runs are compared on the same sample.
     random_state : int, Generator or None, default=0
@@ -349,7 +348,7 @@ def _kmeans_run(table: FloatArray, n_clusters: int, rng: np.random.Generator) ->
     start = table[rng.choice(len(table), n_start, replace=False)]
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # which counts distinct rows
+        warnings.simplefilter("ignore", ConvergenceWarning)  # its message counts distinct rows
         coarse = KMeans(n_clusters, n_init=3, max_iter=_MAX_ITERATIONS, random_state=seed).fit(start)
         fine = KMeans(n_clusters, init=coarse.cluster_centers_, n_init=1, max_iter=_MAX_ITERATIONS).fit(table)
     centers: FloatArray = fine.cluster_centers_
@@ -357,7 +356,7 @@ def _kmeans_run(table: FloatArray, n_clusters: int, rng: np.random.Generator) ->
 
 
 def _silhouette_of_rows(table: FloatArray, labels: IntArray, rows: IntArray, others: IntArray) -> FloatArray:
-    """Score `rows` by their distances to `others`, which are sorted by cluster and hold some of each."""
+    """Score `rows` by their distances to `others`, which are sorted by cluster and include some of each."""
     sizes = np.bincount(labels[others])  # (n_clusters,)
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     is_other = np.zeros(len(table), dtype=np.int64)
@@ -400,39 +399,16 @@ def _labels_of_rows(table: FloatArray, centers_or_labels: npt.ArrayLike) -> IntA
         nearest = _nearest(*_matching_tables(table, centers))
         labels = _numbered(np.concatenate([indices for indices, _ in nearest]))
     if labels is None or len(labels) != len(table):
-        raise DataError("`centers_or_labels` must be a table of centres or hold one label for each row.")
+        raise DataError("`centers_or_labels` must be a table of centres or have one label for each row.")
     return labels
 
 
 def _nearest(table: FloatArray, centers: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield, chunk by chunk, the index of each row's nearest centre and its squared distance from it."""
-    columns = np.ascontiguousarray(centers.T)
+    cells = Voronoi(centers)
     for rows in gen_batches(len(table), _CHUNK_ROWS):
-        chunk = table[rows]
-        nearest = np.empty(len(chunk), dtype=np.int64)
-        costs = np.empty(len(chunk))
-        _fill_nearest(chunk, columns, nearest, costs)
-        yield nearest, costs
-
-
-@njit(cache=True, nogil=True)
-def _fill_nearest(table: FloatArray, columns: FloatArray, nearest: IntArray, costs: FloatArray) -> None:
-    # Columns of the centres: the innermost loop, one sum for each centre, vectorises and reorders no sum.
-    n_features, n_clusters = columns.shape
-    sums = np.empty(n_clusters)
-    for row in range(len(table)):
-        sums[:] = 0.0
-        for column in range(n_features):
-            value = table[row, column]
-            for center in range(n_clusters):
-                gap = value - columns[column, center]
-                sums[center] += gap * gap
-        best = 0
-        for center in range(1, n_clusters):
-            if sums[center] < sums[best]:
-                best = center
-        nearest[row] = best
-        costs[row] = sums[best]
+        nearest = cells.index(table[rows])
+        yield nearest, ((table[rows] - centers[nearest]) ** 2).sum(axis=1)
 
 
 def _table(name: str, values: npt.ArrayLike) -> FloatArray:
@@ -440,14 +416,14 @@ def _table(name: str, values: npt.ArrayLike) -> FloatArray:
     if table.ndim != 2 or table.size == 0:
         raise DataError(f"`{name}` must be two-dimensional with at least one row and one column.")
     if not (np.abs(table) <= LARGEST_BOUND).all():
-        raise DataError(f"`{name}` must hold finite numbers only, of at most {LARGEST_BOUND:g} in size.")
+        raise DataError(f"`{name}` must contain finite numbers only, of at most {LARGEST_BOUND:g} in size.")
     return table
 
 
 def _matching_tables(X: npt.ArrayLike, centers: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     table, means = _table("X", X), _table("centers", centers)
     if table.shape[1] != means.shape[1]:
-        raise DataError(f"`centers` must have the {table.shape[1]} columns of `X`, got {means.shape[1]}.")
+        raise DataError(f"`centers` must have {table.shape[1]} columns like `X`, got {means.shape[1]}.")
     return table, means
 
 
@@ -455,15 +431,15 @@ def _matching_labels(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> 
     first, second = _numbered(labels_true), _numbered(labels_pred)
     if first is None or second is None or first.shape != second.shape or first.size == 0:
         raise DataError(
-            "`labels_true` and `labels_pred` must be one-dimensional, not empty, equally long, and of one "
+            "`labels_true` and `labels_pred` must be one-dimensional, not empty, of equal length, and of one "
             "type each."
         )
     return first, second
 
 
 def _numbered(labels: npt.ArrayLike) -> IntArray | None:
-    """Number of the name of each label; None if they are no list of names."""
-    with suppress(TypeError, ValueError):  # names that cannot be compared, quoted
+    """Number the distinct labels; None if they are not a list of names."""
+    with suppress(TypeError, ValueError):  # NumPy's message quotes names that cannot be compared
         names = np.asarray(labels)
         return np.unique(names, return_inverse=True)[1].astype(np.int64) if names.ndim == 1 else None
     return None
