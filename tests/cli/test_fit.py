@@ -180,7 +180,7 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         ([*NUMBERS, "--method", "magic"], "`--method` must be one of dpm, "),
         ([*NUMBERS, "--method", "density-tree", "--clusters", "3"], "`--clusters` must not be given"),
         ([*NUMBERS, "--set", "depth=3"], "must name a parameter of dpm (n_clusters, max_depth"),
-        ([*NUMBERS, "--set", "epsilon=3"], "there is an option for it"),
+        ([*NUMBERS, "--set", "epsilon=3"], "the command has an option for it"),
         ([*NUMBERS, "--set", "max_depth"], "must be name=value"),
         ([*NUMBERS, "--set", "max_depth=0"], "`max_depth` must be"),
         ([*NUMBERS, "--missing", "fill"], "`missing` must be one of"),
@@ -241,7 +241,7 @@ def test_unexpected_errors_show_data_only_when_debugging(call, stays, monkeypatc
     done = call("fit", stays, *FIT, *COLUMNS, code=70)
     assert (
         done.stderr
-        == "error: unexpected RuntimeError. `sfumato --debug ...` shows where, and may show data\n"
+        == "error: unexpected RuntimeError. `sfumato --debug ...` shows where; its output may contain data\n"
     )
     done = call("--debug", "fit", stays, *FIT, *COLUMNS, code=70)
     assert "row 7 is 12.5" in done.stderr

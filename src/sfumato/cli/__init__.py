@@ -1,7 +1,7 @@
 """The command ``sfumato``: one file per group of commands.
 
-Only typer is imported at the top of these files, and the library inside functions, so that help, version and
-completion come at once.
+These files import only typer at the top, and the library inside functions: help, version and completion
+answer at once.
 """
 
 import sys

@@ -18,7 +18,7 @@ from sfumato.cli.report import report
 
 # Tracebacks with local variables would show rows.
 app = typer.Typer(name="sfumato", no_args_is_help=True, pretty_exceptions_enable=False)
-ledgers = typer.Typer(no_args_is_help=True, help="Keep count of what is spent on a data set.")
+ledgers = typer.Typer(no_args_is_help=True, help="Keep track of the budget spent on a data set.")
 
 EXAMPLES: dict[Callable[..., None], str] = {
     fit: "sfumato fit trips.csv --method grid-kmeans --clusters 8 --epsilon 1 --bounds bounds.toml",
@@ -56,8 +56,8 @@ def common(
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks, which may show data: sfumato --debug fit ...")
+        bool, typer.Option("--debug", help="Show tracebacks, which may contain data: sfumato --debug fit ...")
     ] = False,
 ) -> None:
-    """Publish the clusters of a sensitive table, and nobody in it."""
+    """Publish the clusters of a sensitive table without revealing anybody in it."""
     debugging.set(debug)

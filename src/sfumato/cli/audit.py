@@ -1,4 +1,4 @@
-"""``sfumato audit``: attacks on a method, with made-up neighbouring tables."""
+"""``sfumato audit``: attack a method on made-up neighbouring tables."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ _STYLE = (
 )
 
 Runs = Annotated[
-    int, typer.Option(min=40, help="Runs on each of two neighbouring tables, e.g. --runs 10000.")
+    int, typer.Option(min=40, help="Runs on each of the two neighbouring tables, e.g. --runs 10000.")
 ]
 PairName = Annotated[
     list[str] | None,
-    typer.Option("--pair", help="Neighbours to try, e.g. --pair outlier --pair person; all by default."),
+    typer.Option("--pair", help="Neighbours to try, e.g. --pair outlier --pair person. Default: all."),
 ]
 Confidence = Annotated[
-    float, typer.Option(help="With which all bounds hold together, e.g. --confidence 0.999.")
+    float, typer.Option(help="Confidence that all bounds hold together, e.g. --confidence 0.999.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Where the seeds of the runs come from, e.g. --seed 7.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all runs, e.g. --seed 7.")]
 Unseeded = Annotated[
-    bool, typer.Option("--unseeded", help="Take noise from the operating system instead: --unseeded.")
+    bool,
+    typer.Option(
+        "--unseeded", help="Take the noise from the operating system instead of a seed: --unseeded."
+    ),
 ]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes, e.g. --jobs 2.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of processes, e.g. --jobs 2.")]
 Out = Annotated[Path | None, typer.Option(help="File to write, .html or .json, e.g. --out audit.html.")]
 
 
@@ -64,7 +67,7 @@ def audit(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Attack a method on made-up neighbouring tables. Reads no data; exit code 7 if a promise is broken."""
+    """Attack a method on made-up neighbouring tables. Reads no data. Exit code 7: a promise is broken."""
     from sfumato.audit import audit_estimator
     from sfumato.errors import ParameterError
 
@@ -112,7 +115,7 @@ def _chosen(names: Sequence[str] | None) -> list[Pair]:
 
 @contextmanager
 def _bar(n_pairs: int, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
-    """What to call with the number of pairs that are done and the share of the next."""
+    """Function to call with the number of finished pairs and the finished share of the next one."""
     if quiet or not sys.stderr.isatty():
         yield _lines(n_pairs, quiet=quiet)
         return
@@ -159,10 +162,10 @@ def _in_words(method: str, said: dict[str, Any], results: Sequence[AuditResult])
 def _conclusion(method: str, said: dict[str, Any], results: Sequence[AuditResult]) -> str:
     sure = f"{said['runs']} runs on each table, confidence {said['confidence']:g} for all pairs together"
     n_failed = sum(found.n_failed for found in results)
-    failures = f" {n_failed} runs raised an error, which is an outcome like others." if n_failed else ""
+    failures = f" {n_failed} runs raised an error, which counts as an outcome." if n_failed else ""
     broken = [found for found in results if found.broken]
     if not broken:
-        return f"{method}: no contradiction to the promise, which proves nothing ({sure}).{failures}"
+        return f"{method}: no contradiction to the promise found, which proves nothing ({sure}).{failures}"
     worst = max(broken, key=lambda found: found.lower / found.promise)
     return (
         f"{method} breaks its promise ({sure}). The event '{worst.event}' happened in {worst.n_likely} of "

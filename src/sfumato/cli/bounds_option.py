@@ -1,4 +1,4 @@
-"""Bounds as they are written on a command line or in a file."""
+"""The option ``--bounds``: numbers on the command line, or a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HELP = "Write --bounds 0,100 for all columns, or --bounds bounds.toml with a li
 
 
 def parse_bounds(text: str, columns: Sequence[str] | None) -> Any:
-    """What a fit takes as ``bounds``: of all columns, or of the chosen ones.
+    """Bounds for an estimator: one pair for all columns, or a mapping of the chosen columns.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ def parse_bounds(text: str, columns: Sequence[str] | None) -> Any:
     if text == PRIVATE:
         if columns:
             raise ParameterError(
-                "`--bounds private` is for all columns of a table, and --columns chooses some. "
-                "Use --estimate-bounds with a budget of its own"
+                "`--bounds private` must not be given with --columns: it takes all columns of a table. "
+                "Use --estimate-bounds, which has its own budget"
             )
         return PRIVATE
     if text.partition("#")[0].endswith(".toml"):

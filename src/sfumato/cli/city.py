@@ -1,7 +1,7 @@
 """A first look in one command, ``sfumato demo``.
 
-It simulates the homes of a city, publishes their clusters under differential privacy, and writes what a data
-holder would publish: a release file, a picture and a report. Nobody in the table is real.
+It simulates the homes in a city, publishes their clusters under differential privacy, and writes the files
+that a data holder would publish: a release, a picture and a report. Nobody in the table is real.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEW_HOMES = ((19.0, 13.0), (26.0, 20.5), (5.5, 24.0))
 
 
 def show(folder: Path, *, n: int = 300_000) -> None:
-    """Run the demonstration, or say that its budget is used up.
+    """Run the demonstration, or say that its budget is spent.
 
     Parameters
     ----------
@@ -54,13 +54,11 @@ def _ledger(path: Path) -> Ledger:
 
 
 def _spend(ledger: Ledger, path: Path, n: int) -> bool:
-    """Publish a release, if the ledger allows; return whether there is one to go on with."""
+    """Publish a release if the ledger allows it. Return whether there is a release to show."""
     model = GridKMeans(N_CLUSTERS, epsilon=EPSILON, bounds=CITY_BOUNDS, ledger=ledger)
-    print(
-        f"Where do {n:,} people live? Home positions are sensitive; the map of their clusters need not be.\n"
-    )
+    print(f"Where do {n:,} people live? Their homes are sensitive; a map of their clusters need not be.\n")
     print(f"The plan, known before any row is read:\n\n{model.plan(n_features=2)}\n")
-    print(f"The ledger of the table allows {ledger.total()} in all; {ledger.remaining()} is left.")
+    print(f"The ledger allows {ledger.total()} in total for this table; {ledger.remaining()} is left.")
     try:
         model.fit(_simulated_table(n))
     except BudgetExceededError as error:
@@ -78,13 +76,13 @@ def _simulated_table(n: int) -> pa.Table:
 def _explain(error: BudgetExceededError, ledger: Ledger, path: Path) -> bool:
     print(
         f"\nRefused: {error}\n\n"
-        "That is what a ledger is for: with every release the people in the table reveal a little more, and\n"
-        "the total is a promise to them. What was published can still be used as often as you like."
+        "This is what a ledger is for. Every release reveals a little more about the people in the table,\n"
+        "and the total is a promise to them. You can still use what was published as often as you like."
     )
     if path.exists():
-        print(f"So this run goes on with the last release, {path}, and spends nothing.\n")
+        print(f"This run therefore shows the last release, {path}, and spends nothing.\n")
     print(
-        "These people are simulated, so for a new start you may remove the ledger:\n"
+        "These people are simulated, so you may start again by deleting the ledger:\n"
         f"  {ledger.path}\n"
         "With real people that would break the promise.\n"
     )
@@ -92,7 +90,7 @@ def _explain(error: BudgetExceededError, ledger: Ledger, path: Path) -> bool:
 
 
 def _predict(release: Release) -> None:
-    print("New homes, placed by the release file alone:")
+    print("New homes, assigned to clusters by the release file alone:")
     labels = release.predict(np.array(NEW_HOMES))
     sizes = release.model.attributes()["cluster_sizes"][labels]
     for (east, north), label, size in zip(NEW_HOMES, labels, sizes, strict=True):
@@ -105,5 +103,5 @@ def _point_to(folder: Path) -> None:
         f"  {folder / 'report.html'}   for people: open it in a browser\n"
         f"  {folder / 'picture.png'}   the map\n"
         f"  {folder / 'release.json'}  for programs: sfumato.Release.load\n"
-        f"  {folder / 'ledger.db'}     what was spent; stays with the data holder"
+        f"  {folder / 'ledger.db'}     what was spent: the data holder keeps it"
     )

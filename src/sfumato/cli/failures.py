@@ -1,4 +1,4 @@
-"""How a command fails: one line on stderr, and an exit code that a script can tell apart."""
+"""How a command fails: one line on stderr, and an exit code for scripts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import typer
 
 UNEXPECTED = 70
 CODES = {
-    "ParameterError": 2,  # that of typer, too
+    "ParameterError": 2,  # as typer has it
     "DataError": 3,
     "BudgetExceededError": 4,
     "LedgerError": 5,
     "ReleaseError": 6,
 }
 
-# What messages of the library advise to write in Python, and what that is on the command line.
+# Advice of the library for Python, and the same for the command line.
 _OPTIONS = {
     "`X`": "DATA",
     "missing='drop'": "--missing drop",
@@ -34,7 +34,7 @@ debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, failing in the way of this module."""
+    """The command, with its errors explained in one line."""
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -54,7 +54,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def explained(error: Exception) -> tuple[int, str]:
-    """Exit code and line of an error. Messages of other libraries may quote data, so they are left out."""
+    """Exit code and line of an error. Leaves out messages of other libraries, which may quote data."""
     from sfumato.errors import SfumatoError
 
     if isinstance(error, SfumatoError):
@@ -66,13 +66,13 @@ def explained(error: Exception) -> tuple[int, str]:
         return UNEXPECTED, str(error)
     if isinstance(error, OSError) and error.strerror:
         return UNEXPECTED, f"{error.filename or 'a file'}: {error.strerror}"
-    hint = "`sfumato --debug ...` shows where, and may show data"
+    hint = "`sfumato --debug ...` shows where; its output may contain data"
     return UNEXPECTED, f"unexpected {type(error).__name__}. {hint}"
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show warnings of our own as lines; others, which may quote data, only when debugging."""
+    """Show our own warnings as lines. Show others, which may quote data, only when debugging."""
     from sfumato.errors import GuaranteeWarning, LedgerWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""Files that a command writes: never over others unasked."""
+"""Files that a command writes. It overwrites no file unless it is told to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TRIAL = bytes(1_000_000)  # more than most releases and reports
 
 
 def check_new(*paths: Path | None, force: bool) -> None:
-    """Refuse places that cannot be written, or that hold a file already, before anything is spent."""
+    """Refuse paths that cannot be written or exist already, before anything is spent."""
     from sfumato.errors import ParameterError
 
     given = [path for path in paths if path is not None]
@@ -30,7 +30,7 @@ def check_new(*paths: Path | None, force: bool) -> None:
 
 
 def _write_trial(folder: Path) -> None:
-    """Fill a file without a name, which goes with the process: rights, full disks and quotas show."""
+    """Fill an unnamed temporary file. It fails where rights, space or quotas are missing."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(_TRIAL)
         file.flush()

@@ -43,7 +43,8 @@ def fit(
     max_rows_per_unit: options.MaxRows = 1,
     missing: options.Missing = "error",
     seed: Annotated[
-        int | None, typer.Option(help="For experiments, e.g. --seed 1: do not publish the result.")
+        int | None,
+        typer.Option(help="Repeatable noise for experiments, e.g. --seed 1. Do not publish the result."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Release file to write, e.g. --out release.json.")] = Path(
         "release.json"
@@ -56,7 +57,7 @@ def fit(
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
-    """Cluster a table under differential privacy and write a release file, which may be published."""
+    """Cluster a table under differential privacy, and write a release file that may be published."""
     check_new(out, report, force=force)
     _check_pictures(report)
     account = _open_ledger(ledger, dataset, seed)
@@ -78,7 +79,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Table:
-    """The table, who is protected in it, and the ledger that it is charged to."""
+    """The table, who is protected in it, and the ledger to charge."""
 
     data: str
     columns: list[str] | None
@@ -89,7 +90,7 @@ class _Table:
     seed: int | None
 
     def shared(self) -> dict[str, Any]:
-        """Parameters of a fit, and of a question before it."""
+        """Parameters of a fit, and of a purchase of bounds before it."""
         return {
             "unit": self.unit,
             "max_rows_per_unit": self.max_rows_per_unit,
@@ -99,7 +100,7 @@ class _Table:
         }
 
     def n_columns(self) -> int:
-        """Number of columns that are read, unless bounds choose them. Reads the schema of the first file."""
+        """Number of columns to read, unless bounds choose them. Reads the schema of the first file."""
         from sfumato.curator.tables import column_names
 
         return len(self.columns or [name for name in column_names(self.data) if name != self.unit])
@@ -108,14 +109,14 @@ class _Table:
 def _set_bounds(
     estimator: PrivateClusterer, table: _Table, bounds: str | None, price: float | None, *, quiet: bool
 ) -> PrivacyStatement | None:
-    """Give an estimator its bounds; return what they cost if they were bought apart."""
+    """Give an estimator its bounds. Return what they cost if they were bought separately."""
     from sfumato.errors import ParameterError
 
     if (bounds is None) == (price is None):
         got = "both" if bounds else "neither"
         raise ParameterError(
             f"`--bounds` or `--estimate-bounds` must be given, got {got}. Bounds are public knowledge, never "
-            "read off the data: --bounds 0,100, --bounds bounds.toml, or buy them with --estimate-bounds 0.1"
+            "read from the data: --bounds 0,100, --bounds bounds.toml, or buy them with --estimate-bounds 0.1"
         )
     if bounds is not None:
         estimator.set_params(bounds=parse_bounds(bounds, table.columns))
@@ -130,7 +131,7 @@ def _buy_bounds(
     from sfumato.cluster import estimate_bounds
     from sfumato.cluster.shared.bounds import bounds_steps
 
-    # Whatever can be refused is refused here, so that no bounds are bought for nothing.
+    # Refuse here whatever can be refused, so that no bounds are bought in vain.
     of_fit = estimator.set_params(bounds=PRIVATE).plan(table.n_columns()).budget
     own = Budget(price)
     if table.ledger is not None:
@@ -161,7 +162,9 @@ def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Le
     if path is None and dataset is None:
         return None
     if path is None or dataset is None:
-        raise ParameterError("`--ledger` and `--dataset` must be given together: a file, and a name in it")
+        raise ParameterError(
+            "`--ledger` and `--dataset` must be given together: a file, and a data set in it"
+        )
     if seed is not None:
         raise ParameterError("`--seed` must not be given with --ledger: a seeded run is never published")
     if not path.exists():
@@ -185,7 +188,7 @@ def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> 
     from sfumato.errors import ReleaseError
 
     try:
-        if out.exists() and not force:  # by now: another fit may have written it
+        if out.exists() and not force:  # another fit may have written it meanwhile
             raise FileExistsError(EEXIST, "File exists", str(out))
         release.save(out)
     except OSError as error:
@@ -197,12 +200,12 @@ def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> 
 
 
 def _kept(release: Release) -> str:
-    """Keep what was paid for in the temporary folder, if it has room, and say so."""
+    """Save the release in the temporary folder if it has room, and say where it is."""
     try:
         place = release.save(Path(tempfile.gettempdir(), f"sfumato-{token_hex(4)}.json"))
     except OSError:
         return "The budget is spent, and the release is lost"
-    return f"The budget is spent, and the release is in {place}: move it"
+    return f"The budget is spent, and the release is in {place}: move it to where you need it"
 
 
 def _write_report(release: Release, out: Path, report: Path) -> None:

@@ -1,4 +1,4 @@
-"""``sfumato ledger``: what may be spent on a data set, and what was."""
+"""``sfumato ledger``: what may be spent on a data set, and what was spent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def create(
     delta: options.Delta = None,
     rho: options.Rho = None,
 ) -> None:
-    """Start a data set with all that may ever be spent on it, in a new file or beside others."""
+    """Add a data set and the total that may ever be spent on it, to a new or an existing ledger file."""
     from sfumato.budget import Ledger
 
     print(f"{dataset}: {Ledger.create(path, dataset, options.budget_of(epsilon, delta, rho)).total()} in all")
@@ -30,10 +30,12 @@ def create(
 
 def show(
     path: LedgerPath,
-    dataset: Annotated[str | None, typer.Argument(metavar="DATASET", help="All, if none is named.")] = None,
+    dataset: Annotated[
+        str | None, typer.Argument(metavar="DATASET", help="Name of the data set. Default: all.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show total, spent and remaining budgets."""
+    """Show the total, spent and remaining budget of each data set."""
     from sfumato.budget import Ledger
 
     names = Ledger.datasets(path) if dataset is None else [dataset]
@@ -46,7 +48,7 @@ def show(
 
 
 def history(path: LedgerPath, dataset: Dataset, as_json: options.Json = False) -> None:
-    """List all charges of a data set, oldest first."""
+    """List all charges to a data set, oldest first."""
     from sfumato.budget import Ledger
 
     rows = []
@@ -63,7 +65,7 @@ def close(
         bool, typer.Option("--yes", help="Do not ask: ledger close budget.db trips --yes.")
     ] = False,
 ) -> None:
-    """Accept no more charges of a data set, for good."""
+    """Close a data set for good: it accepts no more charges."""
     from sfumato.budget import Ledger
 
     ledger = Ledger(path, dataset)

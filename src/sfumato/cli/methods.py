@@ -1,4 +1,4 @@
-"""Methods by their names on the command line: those of the library, and those that other packages add."""
+"""Methods by their names on the command line: from the library, and from other packages."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ BUILT_IN = {
 
 
 def others() -> dict[str, EntryPoint]:
-    """Methods of other packages. None of them can take the name of one of the library."""
+    """Methods of other packages. They cannot take the name of a method of the library."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
 def names() -> list[str]:
-    """Names of all methods, those of the library first."""
+    """Names of all methods, first those in the library."""
     return [*BUILT_IN, *sorted(others())]
 
 
@@ -69,7 +69,7 @@ def make(
         parameters[number] = clusters
     for parameter in parameters:
         if parameter in SHARED:
-            raise ParameterError(f"`--set {parameter}` must not be used: there is an option for it")
+            raise ParameterError(f"`--set {parameter}` must not be used: the command has an option for it")
         if parameter not in known:
             raise ParameterError(
                 f"`--set` must name a parameter of {name} ({', '.join(known)}), got {parameter!r}"
@@ -78,7 +78,7 @@ def make(
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
-    """Parameters that are given as ``name=value``; a value is one of TOML, or a bare word."""
+    """Parameters that are given as ``name=value``. A value is written as in TOML, or is a bare word."""
     from sfumato.errors import ParameterError
 
     found = {}

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the file in which all of them may be given."""
+"""Options that several commands share, and the config file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SETTINGS = "sfumato.settings"
 
 
 def _from_config(ctx: typer.Context, path: Path | None) -> Path | None:
-    """Take what a TOML file says for options that the command line does not give."""
+    """Read from a TOML file the options that the command line does not give."""
     from sfumato.errors import ParameterError
 
     if path is None or ctx.resilient_parsing:
@@ -41,7 +41,7 @@ def _key(param: Any) -> str:
 
 
 def _as_option(key: str, value: Any, path: Path) -> Any:
-    """A value as it would be written on the command line."""
+    """A value as the command line would have it."""
     if key == "bounds" and isinstance(value, dict):
         return f"{path}#bounds"
     return ",".join(map(str, value)) if isinstance(value, list) else value
@@ -53,7 +53,7 @@ def config_settings(ctx: typer.Context) -> dict[str, Any]:
 
 
 def unless(ctx: typer.Context, name: str, *rivals: str) -> Any:
-    """Value of an option, or None if it is from the config file and a rival is on the command line."""
+    """Value of an option; None if it comes from the config file and a rival from the command line."""
 
     def source(of: str) -> str:
         return getattr(ctx.get_parameter_source(of), "name", "")
@@ -63,7 +63,7 @@ def unless(ctx: typer.Context, name: str, *rivals: str) -> Any:
 
 
 def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
-    """The budget, which must be given: there is no default that suits everybody."""
+    """The budget. There is no default, because none suits everybody."""
     from sfumato.budget import Budget
     from sfumato.errors import ParameterError
 
@@ -86,19 +86,22 @@ def split(text: str | None) -> list[str] | None:
 
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A file, a folder or a pattern: Parquet, CSV, Feather.")
+    str, typer.Argument(metavar="DATA", help="A file, a folder or a pattern. Parquet, CSV or Feather.")
 ]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
 Method = Annotated[
     str,
     typer.Option(
-        help="See `sfumato methods`; e.g. --method dpm.",
+        help="Method, e.g. --method dpm. `sfumato methods` lists them.",
         autocompletion=methods.names,
         rich_help_panel="Method",
     ),
 ]
 MethodOrNone = Annotated[
-    str | None, typer.Option(help="See `sfumato methods`; e.g. --method dpm.", autocompletion=methods.names)
+    str | None,
+    typer.Option(
+        help="Method, e.g. --method dpm. `sfumato methods` lists them.", autocompletion=methods.names
+    ),
 ]
 Clusters = Annotated[
     int | None, typer.Option(help="Number of clusters, e.g. --clusters 8.", rich_help_panel="Method")
@@ -108,29 +111,35 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Any other parameter of the method, e.g. --set max_depth=5.",
+        help="Another parameter of the method, e.g. --set max_depth=5. May be repeated.",
         rich_help_panel="Method",
     ),
 ]
-Epsilon = Annotated[float | None, typer.Option(help="Budget, e.g. --epsilon 1.", rich_help_panel="Budget")]
+Epsilon = Annotated[
+    float | None, typer.Option(help="Privacy budget, e.g. --epsilon 1.", rich_help_panel="Budget")
+]
 Delta = Annotated[
-    float | None, typer.Option(help="Budget, with epsilon; e.g. --delta 1e-6.", rich_help_panel="Budget")
+    float | None,
+    typer.Option(help="Delta of the budget, with epsilon, e.g. --delta 1e-6.", rich_help_panel="Budget"),
 ]
 Rho = Annotated[
-    float | None, typer.Option(help="Budget, instead of epsilon; e.g. --rho 0.1.", rich_help_panel="Budget")
+    float | None,
+    typer.Option(help="Privacy budget in rho, instead of epsilon, e.g. --rho 0.1.", rich_help_panel="Budget"),
 ]
 LedgerFile = Annotated[
-    Path | None, typer.Option(help="Ledger to charge, e.g. --ledger budget.db.", rich_help_panel="Budget")
+    Path | None,
+    typer.Option(help="Ledger file to charge, e.g. --ledger budget.db.", rich_help_panel="Budget"),
 ]
 Dataset = Annotated[
-    str | None, typer.Option(help="Data set of the ledger, e.g. --dataset trips.", rich_help_panel="Budget")
+    str | None,
+    typer.Option(help="Name of the data set in the ledger, e.g. --dataset trips.", rich_help_panel="Budget"),
 ]
 Bounds = Annotated[
     str | None,
     typer.Option(
         metavar="LOW,HIGH|FILE|private",
-        help="Public bounds of all columns, or a TOML file with those of each, e.g. --bounds 0,40; `private` "
-        "buys them with a tenth of the budget.",
+        help="Public bounds of all columns, e.g. --bounds 0,40, or a TOML file with the bounds of each. "
+        "`private` buys them with a tenth of the budget.",
         rich_help_panel="Table",
     ),
 ]
@@ -138,43 +147,44 @@ EstimateBounds = Annotated[
     float | None,
     typer.Option(
         metavar="EPSILON",
-        help="Buy bounds first, for so much more; e.g. --estimate-bounds 0.1.",
+        help="Buy bounds first, with this additional epsilon, e.g. --estimate-bounds 0.1.",
         rich_help_panel="Table",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        metavar="A,B", help="Columns to cluster by, e.g. --columns east,north.", rich_help_panel="Table"
-    ),
+    typer.Option(metavar="A,B", help="Columns to use, e.g. --columns east,north.", rich_help_panel="Table"),
 ]
 Missing = Annotated[
     str,
     typer.Option(
-        metavar="error|drop", help="Rows with missing values, e.g. --missing drop.", rich_help_panel="Table"
+        metavar="error|drop",
+        help="What to do with rows that miss a value, e.g. --missing drop.",
+        rich_help_panel="Table",
     ),
 ]
 Unit = Annotated[
-    str | None, typer.Option(help="Column that names the person, e.g. --unit cab.", rich_help_panel="Table")
+    str | None,
+    typer.Option(help="Column that identifies a person, e.g. --unit cab.", rich_help_panel="Table"),
 ]
 MaxRows = Annotated[
     int,
     typer.Option(
         "--max-rows-per-unit",
-        help="Rows used of each person, e.g. --max-rows-per-unit 5.",
+        help="Maximum number of rows used per person, e.g. --max-rows-per-unit 5.",
         rich_help_panel="Table",
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Overwrite files that exist, e.g. --out release.json --force.")
+    bool, typer.Option("--force", help="Overwrite existing files, e.g. --out release.json --force.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs: --json.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only: --quiet.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only errors and warnings: --quiet.")]
 Config = Annotated[
     Path | None,
     typer.Option(
         callback=_from_config,
         is_eager=True,
-        help="TOML file with any of these options, e.g. --config release.toml; the command line wins.",
+        help="TOML file with any of these options, e.g. --config release.toml. The command line wins.",
     ),
 ]

@@ -21,35 +21,35 @@ _FORECAST = "Forecast"
 Rows = Annotated[
     float | None,
     typer.Option(
-        help="About how many rows, e.g. --rows 50000: adds a forecast; recommends a method if none is given.",
+        help="Approximate number of rows, e.g. --rows 50000. Adds a forecast; recommends a method if needed.",
         rich_help_panel=_FORECAST,
     ),
 ]
 Spread = Annotated[
     float | None,
     typer.Option(
-        help="Standard deviation of a cluster along a column, in the units of the bounds, e.g. --spread 0.5.",
+        help="Standard deviation of a cluster along a column, in the unit of the bounds, e.g. --spread 0.5.",
         rich_help_panel=_FORECAST,
     ),
 ]
 CenterError = Annotated[
     float | None,
     typer.Option(
-        help="Find the least budget for this error of a centre, per coordinate, e.g. --center-error 0.01.",
+        help="Find the smallest budget with this error per coordinate of a centre, e.g. --center-error 0.01.",
         rich_help_panel=_FORECAST,
     ),
 ]
 SizeError = Annotated[
     float | None,
     typer.Option(
-        help="Find the least budget for this error of a size, in rows, e.g. --size-error 100.",
+        help="Find the smallest budget with this error of a size, in rows, e.g. --size-error 100.",
         rich_help_panel=_FORECAST,
     ),
 ]
 SmallestCluster = Annotated[
     float | None,
     typer.Option(
-        help="Find the least budget at which clusters of so many rows show, e.g. --smallest-cluster 500.",
+        help="Find the smallest budget that shows clusters of this many rows, e.g. --smallest-cluster 500.",
         rich_help_panel=_FORECAST,
     ),
 ]
@@ -85,7 +85,7 @@ def plan(
     in_rho: InRho = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a fit will ask, spend and give, or which method or budget to take. Reads no data."""
+    """Show what a fit will ask, spend and give, or which method or budget to use. Reads no data."""
     from sfumato.errors import ParameterError
     from sfumato.planner import forecast
 
@@ -104,7 +104,7 @@ def plan(
     if wanted:
         if epsilon is not None or rho is not None:
             raise ParameterError(
-                "`--epsilon` and `--rho` must not be given with an error: it finds the budget"
+                "`--epsilon` and `--rho` must not be given with a wanted error, which finds the budget"
             )
         assert rows is not None
         numbers = {"n": rows, "d": columns_number, "k": clusters, "delta": delta or 0.0, "spread": spread}
@@ -171,7 +171,7 @@ def _recommended(
 
 
 def list_methods() -> None:
-    """List the methods: those of the library, and those that other packages add."""
+    """List all methods, from the library and from other packages."""
     for name, cls in methods.BUILT_IN.items():
         print(f"{name:20} sfumato.{cls}")
     for name, point in sorted(methods.others().items()):

@@ -1,4 +1,4 @@
-"""``sfumato predict``: clusters of the rows of a table, for whoever holds it."""
+"""``sfumato predict``: the cluster of each row of a table, for its holder."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ FORMATS = (".parquet", ".csv")
 def predict(
     release: options.ReleaseFile,
     data: options.Data,
-    out: Annotated[Path, typer.Option(help="File of labels to write, e.g. --out labels.parquet, or .csv.")],
-    column: Annotated[
-        str, typer.Option(help="Name of the column of labels, e.g. --column cluster.")
-    ] = "cluster",
+    out: Annotated[Path, typer.Option(help="File to write, .parquet or .csv, e.g. --out labels.parquet.")],
+    column: Annotated[str, typer.Option(help="Name of the new column, e.g. --column cluster.")] = "cluster",
     keep: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Columns of the table to write as well, e.g. --keep cab."),
+        typer.Option(metavar="A,B", help="Columns of the table to copy, e.g. --keep cab."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -48,7 +46,7 @@ def predict(
     with whole_file(out) as temporary:
         _write(temporary, load(release).predict_files(data, column, kept))
     if not quiet:
-        say(f"Labels in {out} describe single rows: they are not private, and not for publication.")
+        say(f"Labels in {out} describe single rows: they are not private. Do not publish them.")
 
 
 def load(path: Path) -> Release:

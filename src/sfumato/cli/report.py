@@ -1,4 +1,4 @@
-"""``sfumato report``: a page about a release that a person can read."""
+"""``sfumato report``: a page about a release, for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a report on a release: one HTML file, made from the release alone. Spends nothing."""
+    """Write a report on a release: one HTML file, from the release alone. Spends nothing."""
     check_new(out, force=force)
     found = load(release)
     from sfumato.report import write

@@ -1,4 +1,4 @@
-"""Steps of a fit as they happen, each with what it costs: lines, and a bar on a terminal."""
+"""Show the steps of a fit as they happen, with their costs: as lines, and as a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def followed(plan: PricedPlan, *, quiet: bool) -> Iterator[None]:
-    """Say on stderr which step of a plan begins and, on a terminal, how far all of them have come."""
+    """Say on stderr which step of a plan begins and, on a terminal, how much of the plan is done."""
     from sfumato.progress import progress
 
     if quiet:
@@ -28,7 +28,7 @@ def followed(plan: PricedPlan, *, quiet: bool) -> Iterator[None]:
 
 
 def _listener(plan: PricedPlan, write: Callable[[str], None]) -> Listener:
-    """Writes a line for each step when it begins."""
+    """Write a line for each step when it begins."""
     costs = {
         name: f"{cost}, {mechanism}" + (f", {times} times" if times != "1" else "")
         for name, times, mechanism, _, _, cost in plan.rows()

@@ -1,4 +1,4 @@
-"""Before anything is spent: which method to take, and what a budget will buy. Reads no rows."""
+"""Before anything is spent: which method to use, and what a budget will buy. Reads no rows."""
 
 from sfumato.planner.forecast import Forecast
 from sfumato.planner.plans import budget_for, forecast, plan

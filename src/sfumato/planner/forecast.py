@@ -13,8 +13,8 @@ from sfumato.public.density.dbscan import Guarantee
 class Forecast:
     """What a fit will give for normal clusters of equal size, from public numbers alone.
 
-    Errors are root mean squares against the rows that are there, so they do not count the chance by which
-    these rows were drawn. None where a method has no such number, or no formula is known.
+    Errors are root mean squares against the rows of the table: they leave out the chance by which these rows
+    were drawn. A number is None if the method does not have it, or if no formula is known.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Forecast:
     size_error : float, optional
         Error of the size of a cluster, in rows.
     smallest_cluster : float, optional
-        Rows from which on a cluster shows, by the method's own rules.
+        Rows that a cluster needs to show, by the method's own rules.
     cells : tuple of int, optional
         Cells along each column of the grid.
     cell_width : float, optional
@@ -37,15 +37,15 @@ class Forecast:
     cell_error : float, optional
         Standard deviation of the noise in the count of a cell.
     least_height : float, optional
-        Of a peak of `DensityTree`, in smoothed rows per cell.
+        Height that a peak of `DensityTree` needs, in smoothed rows per cell.
     guarantee : Guarantee, optional
-        Of `DPDBSCAN`, for its radius and `min_samples`.
+        The guarantee of `DPDBSCAN` for its radius and `min_samples`.
     fitting_radius, fitting_min_samples : float and int, optional
         The least radius at which tau is at most half of the rows expected in a ball, and that half.
     passes : int
         Passes over the data.
     memory : int
-        Bytes beyond the table and the interpreter, at most about.
+        Bytes beyond the table and the interpreter, as an approximate upper limit.
     notes : tuple of str
         Where the forecast should not be relied on.
     """
@@ -76,7 +76,7 @@ class Forecast:
         return self.smallest_cluster is None or self.n / self.k >= self.smallest_cluster
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as numbers and text, ready for JSON."""
+        """The forecast as numbers and text, ready for JSON."""
         numbers = asdict(self) | {"budget": self.budget.to_dict(), "is_visible": self.is_visible}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in numbers.items()}
 

@@ -18,7 +18,7 @@ _NOTHING = 1e-12
 _REACH = 4.0  # of a cluster, in spreads
 _PHASE = 0.25  # of a cluster's centre in its cell: neither at a border nor in the middle
 _SETTLED = 200  # sweeps after which chains have settled; fewer make some runs much worse (docs/budget.md)
-_CHAINS = 1.35  # error of short chains against that of the best linear reading; measured from 1.1 to 1.7
+_CHAINS = 1.35  # error of short chains, relative to the best linear reading; measured from 1.1 to 1.7
 
 
 @dataclass(frozen=True, eq=False)

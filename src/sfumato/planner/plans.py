@@ -57,15 +57,15 @@ def plan(
     Parameters
     ----------
     n : float
-        About how many rows.
+        Approximate number of rows.
     d : int
         Number of columns.
     k : int, optional
-        Number of clusters, taken to be equal; 10 if not given.
+        Number of clusters, assumed equal in size. By default 10.
     epsilon, delta : float
         The budget, as for an estimator.
     method : str or class
-        A name of the command line, such as "dpm" or "grid-kmeans", or an estimator class.
+        A name as on the command line ("dpm", "grid-kmeans"), or an estimator class.
     rho : float, optional
         The budget, instead of epsilon.
     spread : float, optional
@@ -74,9 +74,9 @@ def plan(
     bounds : (low, high), Ball or mapping
         As for an estimator.
     max_rows_per_unit : int
-        Rows of a person, where people are protected.
+        Maximum number of rows used per person, if people are protected.
     **settings
-        Other parameters of the method, such as ``radius`` and ``min_samples`` of DPDBSCAN.
+        Other parameters of the method, for example ``radius`` and ``min_samples`` of DPDBSCAN.
 
     Returns
     -------
@@ -85,8 +85,8 @@ def plan(
 
     Notes
     -----
-    How errors are computed, and where the forecast does not hold: docs/budget.md. Forecast and measured
-    errors: BENCHMARKS.md.
+    docs/budget.md explains how errors are computed and where a forecast does not hold. BENCHMARKS.md compares
+    forecast and measured errors.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def plan(
 def forecast(
     estimator: PrivateClusterer, n: float, d: int, *, k: int | None = None, spread: float | None = None
 ) -> Forecast:
-    """Forecast what a fit of an estimator will give, with all of its parameters. See `plan`.
+    """Forecast what a fit of an estimator will give, with all its parameters. See `plan`.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def budget_for(
     n, d, k, method
         As for `plan`.
     center_error, size_error, smallest_cluster : float, optional
-        What the forecast may have at most; at least one of them.
+        Upper limits on the forecast. Give at least one.
     delta : float
         Delta of the budget.
     in_rho : bool
@@ -247,8 +247,8 @@ def budget_for(
     Returns
     -------
     Forecast
-        Of the least budget, rounded up to three digits: its ``budget``. Grids have whole numbers of cells, so
-        that for methods that choose one a somewhat smaller budget may do, too.
+        For the least budget, which is its ``budget``, rounded up to three digits. A grid has a whole number
+        of cells, so for a method that chooses a grid a slightly smaller budget may be enough too.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def _made(
     bounds: Any,
     max_rows_per_unit: int,
 ) -> Callable[..., PrivateClusterer]:
-    """Constructor that lacks only the budget."""
+    """Constructor of the estimator that needs only the budget."""
     cls = _found(method) if isinstance(method, str) else method
     if not (inspect.isclass(cls) and issubclass(cls, PrivateClusterer)):
         raise ParameterError(f"`method` must be a name or a class of a method, got {method!r}")
@@ -301,7 +301,7 @@ def _made(
 
 
 def _found(name: str) -> type[PrivateClusterer]:
-    """Class by a name like that of the command line: lower case, with or without hyphens."""
+    """Class by its name on the command line: lower case, with or without hyphens."""
     classes = {
         cls.__name__.lower(): cls
         for cls in (getattr(cluster, each) for each in cluster.__all__)
@@ -316,7 +316,7 @@ def _found(name: str) -> type[PrivateClusterer]:
 
 
 def _least(at: Callable[[float], Forecast], wanted: dict[str, float]) -> Forecast:
-    """Forecast of the least budget that meets all wishes."""
+    """Forecast for the least budget that meets all limits."""
 
     def excess(log_amount: float) -> float:
         found = at(math.exp(log_amount))
@@ -332,7 +332,7 @@ def _least(at: Callable[[float], Forecast], wanted: dict[str, float]) -> Forecas
         if high > math.log(_BUDGETS[1]):
             got = ", ".join(f"{name}={value:g}" for name, value in wanted.items())
             raise ParameterError(
-                f"no budget up to {_BUDGETS[1]:g} is enough for {got}: take more rows, or ask less"
+                f"no budget up to {_BUDGETS[1]:g} is enough for {got}: use more rows, or allow larger numbers"
             )
     while high == 0.0 or excess(low) <= 0:
         low, high = low - _STRIDE, low

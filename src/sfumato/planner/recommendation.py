@@ -1,4 +1,4 @@
-"""Which method to take, from public numbers."""
+"""Which method to use, from public numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Recommendation:
     method : type
         The estimator class.
     parameters : dict
-        Those that follow from the numbers given.
+        Parameters that follow from the numbers given.
     reason : str
     """
 
@@ -102,7 +102,7 @@ def recommend(
 
 
 def _laplace_epsilon(epsilon: Any, delta: Any, rho: Any) -> float:
-    """Epsilon whose Laplace noise is as large as the noise of a count that gets the whole budget."""
+    """Epsilon whose Laplace noise is as large as the noise in a count that gets the whole budget."""
     if rho is not None and (epsilon not in (None, 1.0) or delta):
         raise ParameterError(f"give `rho`, or `epsilon` and `delta`, got {rho!r}, {epsilon!r}, {delta!r}")
     budget = Budget(epsilon, delta) if rho is None else Budget(rho=rho)
