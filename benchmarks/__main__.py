@@ -1,9 +1,10 @@
-"""Run tables of measurements, keep them as JSON, and render BENCHMARKS.md from all that are kept."""
+"""Run tables of measurements, keep them as JSON, and render them: one page each, and BENCHMARKS.md over all."""
 
 import argparse
 import importlib
 import os
 import platform
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from benchmarks import pictures
 from benchmarks.kept import folder, keep, kept
+from benchmarks.page import page
 from sfumato.datasets import data_home
 
 TABLES = (
@@ -35,12 +37,9 @@ TABLES = (
     "paper_tables",  # last: it compares what the others have kept
 )
 NEED_DATA = ("density_time", "people")  # all their rows come from the folder that SFUMATO_DATA names
+ROOT = Path(__file__).parents[1]
 PAGE = "BENCHMARKS.md"
-INTRODUCTION = """# Benchmarks
-
-Every figure here is produced by `make bench` (or `python -m benchmarks NAME`) and kept in `benchmarks/results/`.
-Figures of papers are cited as such.
-"""
+TO_ROOT = "../../"  # from the folder of the tables
 
 
 def main() -> None:
@@ -53,16 +52,16 @@ def main() -> None:
         action="store_true",
         help="fewer seeds and rows, to try it out; kept, rendered and drawn in benchmarks/results/quick",
     )
-    parser.add_argument("--render", action="store_true", help="only write BENCHMARKS.md again")
+    parser.add_argument("--render", action="store_true", help="only write the pages again")
     arguments = parser.parse_args()
     if arguments.quick:  # before any table is imported, since tables take the folder from there
         pictures.PICTURES = folder(quick=True) / "pictures"
     at_hand = [name for name in TABLES if data_home() or name not in NEED_DATA]
     if not arguments.render:
         run(arguments.tables or at_hand, quick=arguments.quick)
-    page = (folder(quick=True) if arguments.quick else Path(__file__).parents[1]) / PAGE
-    page.write_text(rendered(quick=arguments.quick))
-    print(f"wrote {page}")
+    for path, text in rendered(quick=arguments.quick).items():
+        path.write_text(text)
+        print(f"wrote {path}")
 
 
 def run(names: list[str], *, quick: bool) -> None:
@@ -85,16 +84,26 @@ def machine() -> dict[str, Any]:
     }
 
 
-def rendered(*, quick: bool = False) -> str:
-    sections = [INTRODUCTION]
-    for name in TABLES:
-        found = kept(name, quick=quick)
-        if found:
-            facts = ", ".join(f"{key} {value}" for key, value in found["machine"].items())
-            flag = " --quick" if found["quick"] else ""
-            body = importlib.import_module(f"benchmarks.{name}").render(found["measured"])
-            sections.append(f"{body}\n`python -m benchmarks {name}{flag}`; {facts}.\n")
-    return "\n".join(sections)
+def rendered(*, quick: bool = False) -> dict[Path, str]:
+    """Text of each page: one for every table that is kept, and of full results one over all."""
+    tables = {name: table for name in TABLES if (table := rendered_table(name, quick=quick))}
+    pages = {folder(quick=quick) / f"{name}.md": table for name, table in tables.items()}
+    if quick:
+        return pages
+    titles = {name: table.partition("\n")[0].removeprefix("# ") for name, table in tables.items()}
+    return {ROOT / PAGE: page(titles)} | pages
+
+
+def rendered_table(name: str, *, quick: bool) -> str:
+    """A kept table as a page of its own, or nothing if it never ran."""
+    found = kept(name, quick=quick)
+    if not found:
+        return ""
+    body = importlib.import_module(f"benchmarks.{name}").render(found["measured"])
+    body = re.sub(r"^#(#+ )", r"\1", body, flags=re.MULTILINE).replace("](docs/", f"]({TO_ROOT}docs/")
+    facts = ", ".join(f"{key} {value}" for key, value in found["machine"].items())
+    flag = " --quick" if found["quick"] else ""
+    return f"{body}\n`python -m benchmarks {name}{flag}`; {facts}.\n"
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ from sfumato import SourceTargetClustering, cluster
 from sfumato.audit import PAIRS, AuditResult, Pair, audit, audit_estimator, lower_bound
 from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cli.methods import BUILT_IN
-from sfumato.curator import open_curator
+from sfumato.curator import Curator
 from sfumato.domain import Domain
+from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.mechanisms import Entropy
 from sfumato.public.models import CentreModel
 from sfumato.release import Release
 
@@ -42,9 +44,9 @@ def noisy_count(budget: Budget, noise: Fraction, table: np.ndarray, seed: int) -
         for name, value in budget.to_dict().items()
         if name != "delta"
     }
-    domain = Domain.from_bounds((-1.0, 1.0), 2)
+    engine = MemoryEngine(table, Domain.from_bounds((-1.0, 1.0), 2))
     plan = calibrate(Plan(Step("rows", 1)), Budget(**amounts, delta=budget.delta))
-    return int(open_curator(table, domain, plan, seed).count("rows").values[0])
+    return int(Curator(engine, engine.domain, plan, Entropy(seed)).count("rows").values[0])
 
 
 def peer(table: np.ndarray, seed: int) -> CentreModel:

@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def in_own_process(module: str, mode: str, *arguments: object) -> Any:
@@ -20,10 +22,16 @@ def in_own_process(module: str, mode: str, *arguments: object) -> Any:
     return json.loads(subprocess.check_output(command, text=True, env=environment))
 
 
-def seconds(call: Callable[[], object]) -> float:
+def timed_call(call: Callable[[], T]) -> tuple[float, T]:
+    """Seconds of a call, and its result."""
     start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Seconds of a call."""
+    return timed_call(call)[0]
 
 
 def peak_above(call: Callable[[], object]) -> float | None:

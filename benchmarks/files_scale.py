@@ -5,7 +5,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from benchmarks.clocks import seconds, timed_call
 from sfumato import DPDBSCAN, DPM, DPMoG, GridKMeans
-from sfumato.private.engines import parquet
+from sfumato.private.engines.files import FileEngine
 
-FOLD = parquet.ParquetEngine.fold
+FOLD = FileEngine.fold
 STREAMED = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
 N_FILES, ROWS_PER_GROUP = 20, 10**6
 BOUNDS = (-1, 1)
@@ -100,22 +100,22 @@ def watch_folds(folder: str) -> Watched:
         if len(watched.folds) % 3 == 0:
             watched.default.append(plain_pass(folder))
             watched.tuned.append(plain_pass(folder, **tuned))
-        start = time.perf_counter()
-        state = FOLD(engine, aggregate)
-        watched.folds.append(time.perf_counter() - start)
+        took, state = timed_call(lambda: FOLD(engine, aggregate))
+        watched.folds.append(took)
         return state
 
-    parquet.ParquetEngine.fold = timed  # type: ignore[method-assign]
+    FileEngine.fold = timed  # type: ignore[method-assign]
     return watched
 
 
 def plain_pass(folder: str, **options: Any) -> float:
     """What any program must do that reads the columns: decode them, and add them up."""
-    start = time.perf_counter()
-    total = 0.0
-    for batch in ds.dataset(folder).to_batches(**options):
-        total += sum(pc.sum(column).as_py() or 0.0 for column in batch.columns)
-    return time.perf_counter() - start
+
+    def added_up() -> float:
+        batches = ds.dataset(folder).to_batches(**options)
+        return sum(pc.sum(column).as_py() or 0.0 for batch in batches for column in batch.columns)
+
+    return seconds(added_up)
 
 
 def render(kept: dict[str, Any]) -> str:

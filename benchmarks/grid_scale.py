@@ -5,11 +5,11 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
 
+from benchmarks.clocks import seconds
 from sfumato import GridKMeans
 
 
@@ -50,12 +50,6 @@ def in_this_process(n: int) -> dict[str, Any]:
 def numpy_pass(X: np.ndarray, m: int) -> np.ndarray:
     cells = np.clip(((X + 1) * (m / 2)).astype(np.int64), 0, m - 1)
     return np.bincount(cells[:, 0] * m + cells[:, 1], minlength=m * m)
-
-
-def seconds(call: Any) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def render(row: dict[str, Any]) -> str:

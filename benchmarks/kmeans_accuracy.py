@@ -22,6 +22,7 @@ from benchmarks.centre_data import (
     rows_of,
     short,
 )
+from benchmarks.clocks import timed_call
 from benchmarks.diffprivlib_peer import peer_centers, prepare
 from benchmarks.papers import inertia_ratios, published
 from sfumato import metrics
@@ -111,9 +112,7 @@ def runs_on(name: str, seed: int, n_rows: int | None) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = []
 
     def run(method: str, variant: str, centers_of: Callable[[], np.ndarray]) -> None:
-        start = time.perf_counter()
-        centers = centers_of()
-        seconds = time.perf_counter() - start
+        seconds, centers = timed_call(centers_of)
         facts = {"data": name, "seed": seed, "method": method, "variant": variant, "seconds": seconds}
         runs.append(facts | scores(name, seed, n_rows, centers, variant))
 

@@ -372,7 +372,7 @@ def render(measured: dict[str, list[Row]]) -> str:
     lines = [
         "## The papers, cell by cell",
         "",
-        "Every private value that a paper prints, beside the best of ours in the tables above, which is chosen after the "
+        "Every private value that a paper prints, next to the best of ours in the other tables, which is chosen after the "
         "measurement. After a value: **+** ours is better, **=** they are equal, **−** ours is worse. Equal: the means differ by "
         f"at most {ERRORS:g} standard errors (of both, where the paper prints a spread) and what printing may have rounded off. "
         "Open a data set to see its cells.",

@@ -18,9 +18,9 @@ from benchmarks.density_time import SFO, save
 from benchmarks.pictures import PICTURES, STYLE
 from sfumato import DPDBSCAN, Budget, DensityTree, plot, suggest_max_rows
 from sfumato.datasets import load_table
-from sfumato.public.density.geometry import column_units, widths_of
 from sfumato.domain import Domain
 from sfumato.private.people import cap_rows
+from sfumato.public.density.geometry import column_units, widths_of
 
 SEEDS, QUICK_SEEDS = 10, 2
 CAPS, QUICK_CAPS = (1, 10, 50, 100, 200, 500, 1000, 2000), (200,)

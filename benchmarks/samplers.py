@@ -1,11 +1,11 @@
 """Time per draw of the discrete noises against OpenDP, on int64 vectors. Both draw from the operating system."""
 
 import statistics
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from benchmarks.clocks import seconds
 from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
 
 SCALES = [1, 10, 1000, 2**35 + 1]
@@ -49,12 +49,6 @@ def opendp_measurement(noise: str, scale: int) -> Callable[[list[int]], list[int
     if noise == "laplace":
         return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=float(scale))
     return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=float(scale))
-
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def render(rows: list[dict[str, Any]]) -> str:

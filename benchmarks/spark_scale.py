@@ -7,7 +7,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,16 +15,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 
+from benchmarks.clocks import seconds, timed_call
 from benchmarks.files_scale import BOUNDS, write_rows
 from sfumato import GridKMeans
-from sfumato.private.aggregates import Cells, GroupedSums
-from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain import Domain, Grid
-from sfumato.private.engines import Engine, parquet
-from sfumato.private.engines.spark import SparkEngine
+from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.partitions import Voronoi
+from sfumato.private.aggregates import CellCounts, GroupedSums
+from sfumato.private.engines import files
+from sfumato.private.engines.base import Engine
+from sfumato.private.engines.spark import SparkEngine
+from sfumato.private.sources.files import FileSource
 
 N_REPEATS = 3
 N_EMPTY_TASKS = 100
@@ -33,7 +34,7 @@ DOMAIN = Domain.from_bounds(BOUNDS, 4)
 COLUMNS = Columns(tuple(Coordinate(f"x{j}") for j in range(4)))
 CENTERS = np.random.default_rng(1).uniform(-1, 1, (10, 4))
 FOLDS = {
-    "fold of Cells, 10^4 cells": Cells(Grid.over(DOMAIN, 10)),
+    "fold of Cells, 10^4 cells": CellCounts(Grid.over(DOMAIN, 10)),
     "fold of GroupedSums, 10 groups": GroupedSums(Voronoi(CENTERS), CENTERS, np.ones(10)),
 }
 FIT = "folds of a GridKMeans fit"
@@ -61,10 +62,10 @@ def in_this_process(folder: str, engine: str, n_workers: str) -> dict[str, Any]:
 
 
 def in_files(folder: str, n_threads: int) -> dict[str, Any]:
-    parquet.N_THREADS = n_threads
+    files.N_THREADS = n_threads  # type: ignore[attr-defined]
     pa.set_cpu_count(n_threads)
     pa.set_io_thread_count(n_threads)
-    engine = parquet.ParquetEngine(ds.dataset(folder), COLUMNS, DOMAIN)
+    engine = FileSource.at(folder).engine(COLUMNS, DOMAIN)
     return {READ: median(lambda: sum(batch.num_rows for batch in engine.batches())), **folds(engine, folder)}
 
 
@@ -72,9 +73,7 @@ def on_spark(folder: str, n_workers: int) -> dict[str, Any]:
     with session(n_workers) as spark:
         frame = spark.read.parquet(folder)
         engine = SparkEngine(frame, COLUMNS, DOMAIN)
-        start = time.perf_counter()
-        engine.fold(FOLDS["fold of Cells, 10^4 cells"])
-        first = time.perf_counter() - start
+        first = seconds(lambda: engine.fold(FOLDS["fold of Cells, 10^4 cells"]))
         empty = spark.range(0, N_EMPTY_TASKS, 1, N_EMPTY_TASKS).mapInArrow(dropped, "n long")
         return {
             READ: median(lambda: frame.write.format("noop").mode("overwrite").save()),
@@ -118,13 +117,13 @@ def dropped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def folds(engine: Engine, X: Any) -> dict[str, Any]:
-    seconds = {}
+    took = {}
     for name, aggregate in FOLDS.items():
         engine.fold(aggregate)  # compiles
-        seconds[name] = median(lambda aggregate=aggregate: engine.fold(aggregate))
+        took[name] = median(lambda aggregate=aggregate: engine.fold(aggregate))
     fits = [fit_seconds(type(engine), X) for _ in range(N_REPEATS)]
     folding, whole = (statistics.median(kind) for kind in zip(*fits, strict=True))
-    return {**seconds, FIT: folding, "fit_s": whole}
+    return {**took, FIT: folding, "fit_s": whole}
 
 
 def fit_seconds(kind: type[Any], X: Any) -> tuple[float, float]:
@@ -132,27 +131,20 @@ def fit_seconds(kind: type[Any], X: Any) -> tuple[float, float]:
     spent, fold = [], kind.fold
 
     def timed(engine: Any, aggregate: Any) -> Any:
-        start = time.perf_counter()
-        state = fold(engine, aggregate)
-        spent.append(time.perf_counter() - start)
+        took, state = timed_call(lambda: fold(engine, aggregate))
+        spent.append(took)
         return state
 
     kind.fold = timed
     try:
-        start = time.perf_counter()
-        GridKMeans(10, bounds=BOUNDS).fit(X)
-        return sum(spent), time.perf_counter() - start
+        whole = seconds(lambda: GridKMeans(10, bounds=BOUNDS).fit(X))
+        return sum(spent), whole
     finally:
         kind.fold = fold
 
 
 def median(work: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(N_REPEATS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return statistics.median(seconds(work) for _ in range(N_REPEATS))
 
 
 def render(kept: dict[str, Any]) -> str:

@@ -1,0 +1,308 @@
+"""BENCHMARKS.md: one page with the headline figures, computed from what the tables have kept."""
+
+import re
+from collections.abc import Callable
+from statistics import fmean, median
+from typing import Any
+
+from benchmarks.centre_data import DATA_SETS, METHODS, markdown, short
+from benchmarks.density_data import PAPER_SETS
+from benchmarks.kept import kept
+from benchmarks.kmeans_accuracy import PEER, in_clusters, spread
+from benchmarks.paper_tables import SECTIONS, losses, totals
+from benchmarks.papers import inertia_ratios
+from benchmarks.source_target import OURS, share
+
+INTRODUCTION = """# Benchmarks
+
+`make bench` measures every figure on this page, keeps it in `benchmarks/results/*.json`, and writes this page and the
+tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
+
+## What is compared, and how
+
+- **Ours against the papers.** Each method runs on the data sets of the paper it comes from, with the same budget. Ratios are
+  over non-private k-means (scikit-learn, 10 starts) on the same rows, so 1.00 means that privacy cost nothing.
+- **Ours against other libraries.** diffprivlib 0.6.6, OpenDP's samplers, scikit-learn (not private) and FasterPAM run on the
+  same machine and rows.
+- **Spread.** Values are means over seeds, ± one standard deviation. Seeds draw the noise and, for simulated data, the rows.
+- **Tuning.** Some rules were tuned on some of these data sets; [docs/notes](docs/notes) says which. The best of ours is
+  chosen after the measurement.
+"""
+REPRODUCE = """## How to reproduce
+
+```console
+make bench                          # everything: hours
+make bench QUICK=1                  # fewer seeds and rows, kept apart in benchmarks/results/quick
+python -m benchmarks kmeans_time    # one table
+python -m benchmarks --render       # only write this page and the tables again
+```
+
+Some tables need public data sets in the folder that `SFUMATO_DATA` names; without them their rows are left out. diffprivlib
+runs in an environment of its own, because it does not import with the present scikit-learn.
+"""
+
+
+def page(titles: dict[str, str]) -> str:
+    """The page: headline figures, where ours loses, and a list of the tables."""
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## Headline",
+            "",
+            *headline(),
+            "",
+            "## Centres at epsilon 1, delta 1/(n sqrt n)",
+            "",
+            "Inertia as a multiple of non-private k-means. DPM finds the number of clusters itself; in parentheses: "
+            "how many, and its ratio to k-means with as many. The best of ours took no more clusters than there are classes.",
+            "",
+            *centres(),
+            "",
+            "## Every cell that a paper prints",
+            "",
+            "**+** ours is better, **=** equal within two standard errors (times: within 10 %), **−** ours is worse.",
+            "",
+            *cells(),
+            "",
+            "## Where we lose, and why",
+            "",
+            *lost(),
+            "",
+            REPRODUCE,
+            *tables(titles),
+        ]
+    )
+
+
+def measured(name: str) -> Any:
+    found = kept(name)
+    assert found is not None, f"run `python -m benchmarks {name}` first"
+    return found["measured"]
+
+
+def headline() -> list[str]:
+    head = ["family", "what", "**ours**", "paper", "others", "table"]
+    lines = [grid(), density(), mixtures(), source_target(), *speed(), noise(), audits()]
+    return markdown(head, [[*line[:-1], link(line[-1])] for line in lines])
+
+
+def link(name: str) -> str:
+    return f"[{name}](benchmarks/results/{name}.md)"
+
+
+def grid() -> list[str]:
+    rows = measured("grid_accuracy")["rows"]
+    excess = {
+        name: fmean(row[name] - 1 for row in rows) for name in ("sfumato rugnik", "paper", "diffprivlib")
+    }
+    wins = sum(row["sfumato rugnik"] <= row["paper"] for row in rows)
+    return [
+        "grids",
+        f"mean excess cost over k-means, {len(rows)} settings, epsilon 0.1 to 1",
+        f"**{excess['sfumato rugnik']:.3f}** (at or below the paper in {wins})",
+        f"RUGNIK {excess['paper']:.3f}",
+        f"diffprivlib {excess['diffprivlib']:.1f}",
+        "grid_accuracy",
+    ]
+
+
+def density() -> list[str]:
+    found = measured("density_accuracy")
+    ari = {(row["data"], row["method"], row["epsilon"]): row["ari"][0] for row in found["rows"]}
+
+    def mean(method: str, epsilon: float | None) -> float:
+        return fmean(ari[name, method, epsilon] for name in PAPER_SETS)
+
+    paper = fmean(found["paper"][name]["dp_dbscan"]["ari"] for name in PAPER_SETS)
+    return [
+        "shapes",
+        f"adjusted Rand index, mean of {len(PAPER_SETS)} data sets, epsilon 1",
+        f"**DensityTree {mean('DensityTree', 1.0):.2f}**, DPDBSCAN {mean('DPDBSCAN', 1.0):.2f}",
+        f"DP-DBSCAN {paper:.2f}",
+        f"DBSCAN, not private: {mean('non-private', None):.2f}",
+        "density_accuracy",
+    ]
+
+
+def mixtures() -> list[str]:
+    rows = {(row["data"], row["setting"]): row for row in measured("paper_tables")["morse"]}
+
+    def values(value_of: Callable[[dict[str, Any]], float]) -> str:
+        pairs = {
+            data: [value_of(rows[data, f"epsilon {epsilon}, 6 components"]) for epsilon in (1, 10)]
+            for data in ("Pulsar", "Magic")
+        }
+        return "; ".join(f"{data} {low:.2f}, {high:.2f}" for data, (low, high) in pairs.items())
+
+    return [
+        "mixtures",
+        "adjusted Rand index, 6 components to 2 clusters, epsilon 1 and 10",
+        f"**{values(lambda row: row['ours'])}** (best base)",
+        values(lambda row: row["printed"]["DPMoG-hard-Morse"]),
+        "",
+        "mixture_accuracy",
+    ]
+
+
+def source_target() -> list[str]:
+    found = measured("source_target")
+    costs = {(row["data"], row["method"], row["budget"], row["k"]): row["cost"] for row in found["rows"]}
+
+    def shares(method: str) -> list[float]:
+        return [share(costs, name, method, "epsilon 3") for name in found["sizes"]]
+
+    return [
+        "places",
+        f"share of the gap closed, median of {len(found['sizes'])} pairs, epsilon 3",
+        f"**{median(shares(OURS)):.0%}** (worst {min(shares(OURS)):.0%})",
+        f"NNA {median(shares('NNA')):.0%}, NAS {median(shares('NAS')):.0%}",
+        f"private k-means {median(shares('LocalSearchKMeans')):.0%}",
+        "source_target",
+    ]
+
+
+def speed() -> list[list[str]]:
+    times = {(row["data"], row["method"]): row for row in measured("kmeans_time")}
+    dpm, base = times["synth_10d", "DPM"], times["synth_10d", "scikit-learn, 1 thread"]
+    cabs = {row["method"]: row for row in measured("density_time")["cabs"]}
+    tree, kmeans = cabs["DensityTree"], cabs["KMeans, all threads"]
+    large = measured("grid_scale")
+    return [
+        [
+            "speed",
+            "fit of 100,000 x 10, 64 clusters",
+            f"**DPM {dpm['fit_s']:.3g} s**",
+            "",
+            f"scikit-learn's k-means {base['fit_s']:.1f} s",
+            "kmeans_time",
+        ],
+        [
+            "speed",
+            f"fit of {measured('density_time')['rows']:,} positions",
+            f"**DensityTree {tree['fit_s']:.3g} s**",
+            "",
+            f"scikit-learn's k-means {kmeans['fit_s']:.1f} s",
+            "density_time",
+        ],
+        [
+            "speed",
+            f"fit of {large['rows']:,} x 2",
+            f"**GridKMeans {large['fit_s']:.2f} s**",
+            "",
+            f"one NumPy pass {large['numpy_pass_s']:.2f} s",
+            "grid_scale",
+        ],
+    ]
+
+
+def noise() -> list[str]:
+    rows = measured("samplers")
+    ours, theirs = ([row[key] for row in rows] for key in ("ours_us", "opendp_us"))
+    return [
+        "noise",
+        "microseconds per exact draw",
+        f"**{min(ours):.2f} to {max(ours):.2f}**",
+        "",
+        f"OpenDP {min(theirs):.1f} to {max(theirs):.1f}",
+        "samplers",
+    ]
+
+
+def audits() -> list[str]:
+    rows = measured("audit")["rows"]
+    peer = next(row for row in rows if "diffprivlib" in row["name"])
+    ours = [row for row in rows if row["name"].isidentifier()]
+    broken = sum(row["broken"] for row in ours)
+    return [
+        "audits",
+        f"promises contradicted by attacks, {len(ours)} audits",
+        f"**{broken}**",
+        "",
+        f"diffprivlib promises 1, loses at least {peer['lower']:.2f}",
+        "audit",
+    ]
+
+
+def centres() -> list[str]:
+    found = measured("kmeans_accuracy")
+    rows = {(row["data"], row["method"], row["variant"]): row for row in found["rows"]}
+    lines = []
+    for name in (name for name in found["shapes"] if DATA_SETS[name].has_classes):
+        n, d = found["shapes"][name]
+        refined = {m: rows[name, m, "refined"] for m in METHODS}
+        fair = [m for m in METHODS if refined[m]["clusters"][0] <= DATA_SETS[name].n_clusters]
+        best = min(fair, key=lambda m: refined[m]["ratio"][0])
+        printed = inertia_ratios(found["paper"], name)
+        others = [f"{short(printed[m])}" for m in ("dpm", "lsh_splits", "em_mc", "dp_lloyd")]
+        lines.append(
+            [
+                f"{DATA_SETS[name].title}, {n:,} x {d}",
+                f"**{spread(refined[best]['ratio'])}** ({best})",
+                f"{spread(refined['DPM']['ratio'])} ({in_clusters(refined['DPM'])})",
+                *others,
+                spread(rows[name, PEER, ""]["ratio"]),
+            ]
+        )
+    papers = [f"paper: {name}" for name in ("DPM", "LSH-Splits", "EM-MC", "DP-Lloyd")]
+    return markdown(["data set", "**best of ours**", "our DPM", *papers, "diffprivlib"], lines)
+
+
+def cells() -> list[str]:
+    found = measured("paper_tables")
+    lines = [totals(section, found[section.key])[:5] for section in SECTIONS]
+    total = ["all", *(str(sum(int(line[i]) for line in lines)) for i in range(1, 5))]
+    return markdown(["paper", "cells compared", "+", "=", "−"], [*lines, total])
+
+
+def lost() -> list[str]:
+    found = measured("paper_tables")
+    lines = []
+    for section in SECTIONS:
+        paper = section.title.split(",")[0]
+        lines += [
+            re.sub(
+                r"^- Lost: (.+?), (\d+), the worst at",
+                rf"- **{paper}, \1** (cells lost: \2). The worst at",
+                line,
+            )
+            for line in losses(section, found[section.key])
+            if line.startswith("- Lost: ")
+        ]
+    return [*lines, *lost_elsewhere()]
+
+
+def lost_elsewhere() -> list[str]:
+    """Losses that no paper's table shows."""
+    rows = {(row["data"], row["method"], row["variant"]): row for row in measured("kmeans_accuracy")["rows"]}
+    pure = {m: rows["synth_100d", m, "pure"]["ratio"][0] for m in METHODS}
+    best = min(pure, key=lambda m: pure[m])
+    runs = measured("spark_scale")["runs"]
+    spark, files = (runs[f"{engine} 1"]["folds of a GridKMeans fit"] for engine in ("spark", "parquet"))
+    r15 = next(
+        row
+        for row in measured("density_accuracy")["rows"]
+        if (row["data"], row["method"], row["epsilon"]) == ("r15", "DensityTree", 1.0)
+    )
+    return [
+        f"- **Pure epsilon in 100 columns.** At epsilon 1 and delta 0 the best of ours has {short(pure[best])} times the inertia of "
+        f"k-means ({best}), DPM {short(pure['DPM'])}: the noise of a sum grows with the root of the number of columns. Allow a delta.",
+        f"- **Few rows.** Of the 15 clusters of R15, with 40 rows each, DensityTree finds {r15['clusters'][0]:.0f} at epsilon 1: the "
+        "noise hides the others.",
+        f"- **Spark.** The folds of a fit take {spark / files:.0f} times as long as from files: most of it is passing rows from "
+        "the JVM to Python.",
+    ]
+
+
+def tables(titles: dict[str, str]) -> list[str]:
+    machines = [found["machine"] for name in titles if (found := kept(name))]
+    dates = sorted({machine["date"] for machine in machines})
+    last = machines[-1]
+    return [
+        "## All tables",
+        "",
+        f"Measured from {dates[0]} to {dates[-1]} on {last['cores']} virtual processors ({last['processor']}), Python "
+        f"{last['python']}. Each table states its own machine and date.",
+        "",
+        *markdown(["table", "what it shows"], [[link(name), title] for name, title in titles.items()]),
+        "",
+    ]
