@@ -7,14 +7,16 @@ import pickle
 import struct
 from collections.abc import Sized
 from dataclasses import dataclass
+from functools import partial
 
 import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.conftest import ONE, all_estimators
 
-from sfumato import Budget, Ledger, Release, cluster
+from sfumato import Budget, Ledger, Release
 from sfumato.cluster import PrivateClusterer
 from sfumato.curator import Curator, Table
 from sfumato.errors import DataError, ParameterError
@@ -31,12 +33,9 @@ OF_TEN_COLUMNS = dict.fromkeys(
     ["check_dtype_object", "check_fit2d_1sample"], "cells of a given width are too many in ten columns"
 )
 KINDS = [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.5}]
-
-
-def estimators():
-    found = [getattr(cluster, name) for name in cluster.__all__]
-    concrete = [c for c in found if inspect.isclass(c) and issubclass(c, PrivateClusterer)]
-    return [c for c in concrete if not inspect.isabstract(c)]
+FIRST = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
+IDS = ["pure", "approximate", "zcdp"]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=IDS)
 
 
 def with_public_bounds(cls):
@@ -51,19 +50,27 @@ def expected_failures(estimator):
     return EXPECTED_FAILURES | (OF_TEN_COLUMNS if by_width else {})
 
 
-@pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
-@pytest.mark.usefixtures("quick")
-@parametrize_with_checks(
-    [with_public_bounds(cls) for cls in estimators()],
-    expected_failed_checks=expected_failures,
-    xfail_strict=True,
+checked_by_scikit_learn = partial(
+    parametrize_with_checks, expected_failed_checks=expected_failures, xfail_strict=True
 )
+
+
+@pytest.mark.usefixtures("quick")
+@checked_by_scikit_learn([with_public_bounds(ONE)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+@pytest.mark.usefixtures("quick")
+@checked_by_scikit_learn([with_public_bounds(cls) for cls in all_estimators() if cls is not ONE])
+def test_scikit_learn_on_the_others(estimator, check):
+    check(estimator)
+
+
 def test_there_are_estimators():
-    assert "GridKMeans" in [cls.__name__ for cls in estimators()]
+    assert "GridKMeans" in [cls.__name__ for cls in all_estimators()]
 
 
 def sections(doc):
@@ -113,18 +120,18 @@ class TestFitted:
         rows[0] = SECRET
         return rows
 
-    @pytest.fixture(params=KINDS, ids=["pure", "approximate", "zcdp"])
+    @pytest.fixture(params=FIRST, ids=IDS)
     def model(self, request, make, table):
         return make(**request.param, random_state=SEED).fit(table)
 
-    @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-    def test_pickles_predict_and_hold_no_rows(self, model, table, protocol):
-        dumped = pickle.dumps(model, protocol)
-        assert_free_of_rows(dumped, table)
-        again = pickle.loads(dumped)
-        assert (again.predict(table) == model.predict(table)).all()
-        assert again.privacy_ == model.privacy_
-        assert not hasattr(again, "labels_")
+    def test_pickles_predict_and_hold_no_rows(self, model, table):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            dumped = pickle.dumps(model, protocol)
+            assert_free_of_rows(dumped, table)
+            again = pickle.loads(dumped)
+            assert (again.predict(table) == model.predict(table)).all()
+            assert again.privacy_ == model.privacy_
+            assert not hasattr(again, "labels_")
 
     def test_copies_predict_and_hold_no_rows(self, model, table):
         again = copy.deepcopy(model)
@@ -220,7 +227,7 @@ def encoded_model(model):
 
 @pytest.mark.usefixtures("quick")
 class TestTables:
-    @pytest.mark.parametrize("kind", KINDS)
+    @every_kind
     @pytest.mark.parametrize("n", [0, 1])
     def test_no_row_and_one_row(self, make, kind, n):
         model = make(**kind).fit(np.full((n, 2), 0.5))
@@ -268,7 +275,7 @@ class TestTables:
         assert not hasattr(model, "labels_")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_a_plan_costs_what_it_says_and_spends_nothing(make, kind, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(**kind))
     model = make(**kind, ledger=ledger)
@@ -332,7 +339,7 @@ NEIGHBOURS = {
 
 
 @pytest.mark.parametrize("pair", NEIGHBOURS.values(), ids=NEIGHBOURS)
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 @pytest.mark.usefixtures("quick")
 def test_rows_reach_the_result_through_the_curator_only(make, pair, kind, monkeypatch):
     """Equal answers of the curator must give equal results: no branch on rows, no shape, no error, no log."""
