@@ -92,16 +92,6 @@ class TestInertia:
             metrics.inertia(X, centers)
 
 
-def test_kernel_without_jit_equals_the_obvious_twin(rng):
-    X, centers = rng.normal(size=(50, 3)), rng.normal(size=(6, 3))
-    nearest, costs = np.empty(50, dtype=np.int64), np.empty(50)
-    kernel = getattr(metrics._fill_nearest, "py_func", metrics._fill_nearest)
-    kernel(X, np.ascontiguousarray(centers.T), nearest, costs)
-    squares = ((X[:, None, :] - centers) ** 2).sum(axis=2)
-    assert (nearest == squares.argmin(axis=1)).all()
-    assert costs == pytest.approx(squares.min(axis=1))
-
-
 class TestAgreementOfLabels:
     @pytest.mark.parametrize("score", [metrics.adjusted_rand, metrics.adjusted_mutual_info])
     def test_is_one_for_renamed_labels_and_zero_for_one_cluster(self, score):
