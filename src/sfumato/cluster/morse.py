@@ -15,10 +15,9 @@ from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import (
     MOST_CLUSTERS,
-    SHARED,
     Auto,
-    SharedParameters,
     check_fields,
+    given_shared,
     parameter,
 )
 from sfumato.cluster.shared.traits import Traits
@@ -163,8 +162,7 @@ class MorseClustering(PrivateClusterer):
                 f"`base` must be a method that releases centres or a mixture, got {base!r}: for example "
                 "DPMoG(n_components=20)"
             )
-        defaults = SharedParameters()
-        if given := [name for name in SHARED if getattr(base, name) != getattr(defaults, name)]:
+        if given := given_shared(base):
             raise ParameterError(
                 f"`{given[0]}` must be given to MorseClustering and not to its `base`, "
                 f"got {getattr(base, given[0])!r}"

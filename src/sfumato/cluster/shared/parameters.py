@@ -101,6 +101,17 @@ def number_parameter(cls: type) -> str | None:
     return next((name for name in ("n_clusters", "n_components") if name in known), None)
 
 
+def given_shared(estimator: Any) -> list[str]:
+    """Names of the shared parameters that are not at their defaults."""
+    defaults = SharedParameters()
+
+    def is_default(name: str) -> bool:
+        value, default = getattr(estimator, name), getattr(defaults, name)
+        return value is default or (default is not None and np.array_equal(value, default))
+
+    return [name for name in SHARED if not is_default(name)]
+
+
 def as_budget(epsilon: Number | None, delta: Number, rho: Number | None) -> Budget:
     """Budget of the three parameters."""
     if rho is None:
