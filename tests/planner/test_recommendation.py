@@ -1,0 +1,65 @@
+"""Recommendations: functions of public numbers."""
+
+import numpy as np
+import pytest
+
+from sfumato import DPM, GridKMeans, LloydKMeans, recommend
+from sfumato.errors import ParameterError
+
+
+@pytest.mark.parametrize(
+    ("numbers", "method"),
+    [
+        ({"n": 1_600, "d": 2, "k": 8}, GridKMeans),
+        ({"n": 10**9, "d": 2, "k": 8}, GridKMeans),
+        ({"n": 1_600, "d": 6, "k": 8}, GridKMeans),
+        ({"n": 100_000, "d": 6, "k": 8}, DPM),
+        ({"n": 100_000, "d": 6, "k": 8, "epsilon": 0.01}, GridKMeans),
+        ({"n": 100_000, "d": 20, "k": 8}, DPM),
+        ({"n": 100_000, "d": 20, "k": 8, "epsilon": 0.01}, LloydKMeans),
+        ({"n": 100_000, "d": 20, "k": 8, "rho": 0.5}, DPM),
+        ({"n": 100, "d": 1000, "k": 10}, LloydKMeans),
+        ({"n": 1_600, "d": 2}, DPM),
+        ({"n": 10**6, "d": 300, "epsilon": 1, "delta": 1e-9}, DPM),
+    ],
+)
+def test_what_is_recommended(numbers, method):
+    found = recommend(**numbers)
+    assert found.method is method
+    assert method.__name__ in str(found)
+    assert found.reason in str(found)
+
+
+def test_more_rows_count_like_more_budget():
+    for n, epsilon in ((10_000, 1.0), (100_000, 0.1), (1_000_000, 0.01)):
+        assert recommend(n, 20, 10, epsilon).method is recommend(10_000, 20, 10, 1.0).method
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "budget"),
+    [(2, 3, {"rho": 0.3}), (20, 3, {"epsilon": 1.0, "delta": 1e-6}), (20, None, {"epsilon": 2.0})],
+)
+def test_the_estimator_that_is_made_runs_with_the_same_budget(d, k, budget):
+    made = recommend(n=500, d=d, k=k, **budget).make(bounds=(-1, 1), random_state=0)
+    assert made.n_clusters == k
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(500, d))
+    promised = made.fit(rows).privacy_.budget
+    for name, value in budget.items():
+        assert float(getattr(promised, name)) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name"),
+    [
+        ({"n": 0}, "n"),
+        ({"n": "many"}, "n"),
+        ({"d": 0}, "d"),
+        ({"d": 2.5}, "d"),
+        ({"k": 0}, "k"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"rho": 1.0, "epsilon": 2.0}, "rho"),
+    ],
+)
+def test_bad_numbers(numbers, name):
+    with pytest.raises(ParameterError, match=f"`{name}`"):
+        recommend(**{"n": 1000, "d": 3, "k": 4, **numbers})
