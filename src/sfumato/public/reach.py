@@ -1,4 +1,4 @@
-"""Noisy histograms of distances: their public borders, and what is read from them."""
+"""Noisy histograms of distances: their public borders, and how to read them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from sfumato.domain import Domain, FloatArray, IntArray
 
 
 def distance_edges(domain: Domain, bins_per_octave: int, n_octaves: int) -> FloatArray:
-    """Public borders of a histogram: a geometric series up to the diameter of the domain."""
+    """Public borders of a histogram, in a geometric series up to the diameter of the domain."""
     edges: FloatArray = (
         2 * domain.reach * 2.0 ** (np.arange(1 - bins_per_octave * n_octaves, 1) / bins_per_octave)
     )
     return edges
 
 
+MOST_ROWS = 0.9  # share of the rows within the radius of a sum: beyond it, rows are clipped
 CLEAR_COUNT = 4  # standard deviations at which a count is not noise
 
 
 class Reach(NamedTuple):
-    """How far rows are from their centres: the share of them below each edge. Public."""
+    """How far rows are from their centres: the share of rows below each edge. Public."""
 
     edges: FloatArray
     share: FloatArray
 
     @classmethod
     def read(cls, noisy_counts: IntArray, edges: FloatArray, noise: float = 0.0) -> Reach:
-        """Make noisy counts, of which the last is beyond all edges, a share that never falls.
+        """Turn noisy counts into shares that never fall. The last count is beyond all edges.
 
-        With `noise`, its standard deviation, counts after the last that stands out of it are taken for none.
+        `noise` is its standard deviation. Counts after the last one that exceeds the noise are taken as zero.
         """
         counts = noisy_counts[:-1]
         if noise:
@@ -40,20 +41,20 @@ class Reach(NamedTuple):
         return cls(edges, reached / max(float(reached[-1]), 1.0))
 
     def holding(self, share: float) -> float:
-        """Radius that holds this share of the rows; the largest if none are seen."""
+        """Radius that contains this share of the rows; the largest if no rows are seen."""
         return float(self.edges[min(int(np.searchsorted(self.share, share)), len(self.edges) - 1)])
 
     @property
     def mean_square(self) -> float:
-        """Mean of the squared distances, with every row in the middle of its bin."""
+        """Mean squared distance, with every row in the middle of its bin."""
         return float(self._in_bins @ self._middles**2)
 
     def widened(self, factor: float) -> Reach:
-        """The same rows, so much further away."""
+        """The same rows, with all distances multiplied by `factor`."""
         return self._replace(edges=self.edges * factor)
 
     def beyond(self, radius: float) -> float:
-        """Mean over all rows of how far beyond the radius they are."""
+        """Mean distance by which rows exceed the radius, over all rows."""
         return float(self._in_bins @ np.maximum(self._middles - radius, 0.0))
 
     @property
