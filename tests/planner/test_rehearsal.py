@@ -67,7 +67,7 @@ def folds(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_passes_are_those_that_a_fit_makes(name, folds):
+def test_passes_are_those_that_a_fit_makes(name, folds, quick):
     X, _ = separated_gaussians(20_000, 4, 2, random_state=0)
     model = ESTIMATORS[name].set_params(bounds=(-1, 1), rho=0.5, random_state=0)
     expected = forecast(model, len(X), 2, k=4).passes
@@ -96,7 +96,7 @@ def test_noise_in_sizes_is_that_of_the_fit(cls):
 
 
 @pytest.mark.parametrize(("rule", "d"), [("rugnik", 1), ("rugnik", 2), ("eugkm", 2), ("eugkm", 3)])
-def test_the_grid_is_that_of_the_fit(rule, d):
+def test_the_grid_is_that_of_the_fit(rule, d, quick):
     X, _ = separated_gaussians(3_000, 3, d, random_state=0)
     model = GridKMeans(3, rule=rule, n_public=3_000, bounds=(-1, 1), random_state=0)
     found = forecast(model, len(X), d)

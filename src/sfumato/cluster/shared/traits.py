@@ -1,7 +1,7 @@
 """What a method states about itself, so that a forecast can be made before anything is spent.
 
-A method states facts, each next to the constants that it uses. The planner has the formulas: it reads these
-facts, the plan, and the questions that the method asks in a rehearsal.
+A method states facts, next to the constants that it uses. The planner has the formulas: it reads these facts,
+the plan, and the questions that the method asks in a rehearsal.
 """
 
 from __future__ import annotations
@@ -20,19 +20,11 @@ from sfumato.public.reach import Reach
 
 @dataclass(frozen=True)
 class Visible:
-    """A group stands out when it has this many times the noise of a step.
-
-    Parameters
-    ----------
-    step : str
-    times : float
-    in_sums : bool
-        Whether the step releases sizes together with sums, and not counts alone.
-    """
+    """A group stands out when its size is `times` the noise of a step."""
 
     step: str
     times: float
-    in_sums: bool = True
+    in_sums: bool = True  # whether the step releases sizes together with sums, and not counts alone
 
     def least_rows(self, questions: Questions) -> float:
         """Rows of the smallest group that stands out."""
@@ -42,169 +34,81 @@ class Visible:
 
 @dataclass(frozen=True)
 class SplitTree:
-    """A tree of splits whose leaves are parts of clusters.
+    """A tree of splits whose leaves are parts of clusters."""
 
-    Parameters
-    ----------
-    sizes : tuple of str
-        Steps that count the two sides of the splits, one per level.
-    above : float
-        A leaf is kept when its size is this many times the noise in it.
-    least : function
-        Least size of a leaf, from the noise and the number of rows.
-    """
-
-    sizes: tuple[str, ...]
-    above: float
-    least: Callable[[Questions, float], float]
+    sizes: tuple[str, ...]  # steps that count the two sides of the splits, one per level
+    above: float  # a leaf is kept when its size is this many times the noise in it
+    least: Callable[[Questions, float], float]  # size of a leaf, from the noise and the number of rows
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """Rounds that move centres to the noisy means of the rows around them.
+    """Rounds that move centres to the noisy means of the rows around them."""
 
-    Parameters
-    ----------
-    last : str
-        Step of the last round, whose noise decides the error of a centre.
-    distances : str
-        Step that measures how far rows are from their centres, before the last round.
-    splits : str, optional
-        Step that splits a cell in two.
-    n_part_rounds : int
-        Rounds that move the parts of a cluster before they are merged.
-    within : float
-        Share of the rows that these rounds do not clip.
-    edges : function
-        Bins of the distances.
-    last_radius : function
-        Clipping radius of the last round, from the distances and the noise in a mean per unit of radius.
-    """
-
-    last: str
-    distances: str
-    splits: str | None
-    n_part_rounds: int
-    within: float
-    edges: Callable[[Domain], FloatArray]
-    last_radius: Callable[[Reach, float], float]
+    last: str  # step of the last round, whose noise decides the error of a centre
+    distances: str  # step that measures how far rows are from their centres, before the last round
+    splits: str | None  # step that splits a cell in two
+    n_part_rounds: int  # rounds that move the parts of a cluster before they are merged
+    within: float  # share of the rows that these rounds do not clip
+    edges: Callable[[Domain], FloatArray]  # bins of the distances
+    last_radius: Callable[[Reach, float], float]  # of clipping, from the noise in a mean per unit of radius
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Rounds of noisy moments around centres.
-
-    Parameters
-    ----------
-    step : str
-    within_first : float
-        Share of the rows that the first round does not clip.
-    radius : float
-        Clipping radius of later rounds, in root mean squared distances from the mean.
-    """
+    """Rounds of noisy moments around centres."""
 
     step: str
-    within_first: float
-    radius: float
+    within_first: float  # share of the rows that the first round does not clip
+    radius: float  # of clipping in later rounds, in root mean squared distances from the mean
 
 
 @dataclass(frozen=True)
 class Denoising:
-    """A model that reads all cells of a grid together.
+    """A model that reads all cells of a grid together; and how cells are read where it is too slow."""
 
-    Parameters
-    ----------
-    n_sweeps : function
-        Sweeps of its chains, for a grid and a number of clusters.
-    misfit : float
-        Relative deviation of a cell from the model.
-    clear, nearly_all : float
-        Without the model: how many times the noise a clear cell has, and the share of the rows that clear
-        cells must hold for the others to count as empty.
-    rows : str, optional
-        Step that counts all rows.
-    """
-
-    n_sweeps: Callable[[Grid, int], int]
-    misfit: float
-    clear: float
-    nearly_all: float
-    rows: str | None
+    n_sweeps: Callable[[Grid, int], int]  # of the model's chains, for a number of clusters
+    misfit: float  # relative deviation of a cell from the model
+    clear: float  # without the model: a clear cell is this many times the noise
+    nearly_all: float  # ... and clear cells hold this share of the rows, if the others count as empty
+    rows: str | None  # step that counts all rows
 
 
 class Promise(NamedTuple):
-    """What dense places will satisfy.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-    report : int
-        Noisy rows around a place from which on it is reported.
-    n_cells : int
-        Cells whose counts make up this number.
-    """
+    """What dense places will satisfy."""
 
     guarantee: Guarantee
-    report: int
-    n_cells: int
+    report: int  # noisy rows around a place from which on it is reported
+    n_cells: int  # whose counts make up this number
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Noisy counts of the cells of a grid, from which a method computes everything else.
+    """Noisy counts of the cells of a grid, from which a method computes everything else."""
 
-    Parameters
-    ----------
-    bytes_per_cell : int
-        Memory, if all cells are released.
-    bytes_listed : int
-        Memory, if only those are released that stand out from the noise.
-    are_spans : bool
-        Whether clusters are sets of cells instead of centres.
-    denoising : Denoising, optional
-    promise : function, optional
-        For a method with a radius and `min_samples`: what it promises for a histogram.
-    """
-
-    bytes_per_cell: int
-    bytes_listed: int = 0
-    are_spans: bool = False
+    bytes_per_cell: int  # if all cells are released
+    bytes_listed: int = 0  # in total, if only those are released that stand out from the noise
+    are_spans: bool = False  # whether clusters are sets of cells, and not centres
     denoising: Denoising | None = None
-    promise: Callable[[NoisyHistogram], Promise] | None = None
+    promise: Callable[[NoisyHistogram], Promise] | None = None  # of a method with a radius and `min_samples`
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What a forecast needs to know about a method. The defaults suit a method that states nothing.
+    """What a forecast needs to know about a method. The defaults suit a method that states nothing."""
 
-    Parameters
-    ----------
-    visible : tuple of Visible
-        What a cluster must pass to be found.
-    size_step : str, optional
-        Step of sums whose noise is the error of a size.
-    n_integers : int
-        Integers in the largest summary of the rows.
-    tree, refinement, moments, cells : optional
-        Parts of the method.
-    are_joined : bool
-        Whether clusters are parts joined into any shape, without errors of centres and sizes.
-    metric : {"euclidean", "geo"}
-        Unit of lengths.
-    """
-
-    visible: tuple[Visible, ...] = ()
-    size_step: str | None = None
-    n_integers: int = 0
+    visible: tuple[Visible, ...] = ()  # all that a cluster must pass to be found
+    size_step: str | None = None  # step of sums whose noise is the error of a size
+    n_integers: int = 0  # in the largest summary of the rows
     tree: SplitTree | None = None
     refinement: Refinement | None = None
     moments: Moments | None = None
     cells: Cells | None = None
-    are_joined: bool = False
-    metric: Metric = "euclidean"
+    are_joined: bool = False  # whether clusters are parts joined into any shape, and have no errors
+    metric: Metric = "euclidean"  # unit of lengths
 
     def then(self, later: Traits) -> Traits:
-        """Traits of both, for a method that goes on from what it has found so far."""
+        """Traits of a method that goes on from what it has found so far."""
         return Traits(
             self.visible + later.visible,
             later.size_step or self.size_step,
