@@ -14,7 +14,6 @@ from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Unit
 from sfumato.errors import DataError, ParameterError
-from sfumato.plot.groups import Groups
 from sfumato.plot.style import OKABE_ITO
 from sfumato.public.models import MixtureModel, MorseModel
 
@@ -60,7 +59,7 @@ def number_texts(ax):
 
 def test_groups_have_the_moments_of_their_components():
     model = merged(3)
-    groups = Groups.of(model)
+    groups = model.groups
     np.testing.assert_array_equal(groups.labels == groups.labels[0], [True, False, True, False, True])
     rows = np.random.default_rng(0).permutation(model.base.mixture.sample(200_000, 1))
     labels = groups.labels[model.base.mixture.predict(rows)]
@@ -72,7 +71,7 @@ def test_groups_have_the_moments_of_their_components():
 
 
 def test_groups_of_a_mixture_are_its_components():
-    groups = Groups.of(mixture())
+    groups = mixture().groups
     np.testing.assert_array_equal(groups.labels, np.arange(5))
     np.testing.assert_array_equal(groups.means, mixture().means)
     np.testing.assert_allclose(groups.stds, 0.2)
@@ -81,7 +80,7 @@ def test_groups_of_a_mixture_are_its_components():
 def test_cluster_of_components_without_weight():
     base = replace(mixture(), weights=np.array([0.5, 0.5, 0.0, 0.0, 0.0]), sizes=np.zeros(5))
     for model in (base, MorseModel(base, 2)):
-        assert np.isfinite(Groups.of(model).stds).all()
+        assert np.isfinite(model.groups.stds).all()
         plot.mixture(release(model)).figure.canvas.draw()
 
 
@@ -158,7 +157,7 @@ def test_rows_are_not_for_publication(d):
     rows[:, 0] = [1.0, 2.0, 8.0, 9.0]
     before = len(plot.mixture(shown).lines)
     ax = plot.mixture(shown, X=rows)
-    assert "SHOWS ROWS: DO NOT PUBLISH" in ax.get_title()
+    assert "SHOWS RECORDS: DO NOT PUBLISH" in ax.get_title()
     drawn = {tuple(line.get_xdata()): line.get_color() for line in ax.lines[before:]}
     assert set(drawn) == {(1.0, 2.0), (8.0, 9.0)}
     assert len(set(drawn.values())) == 2
@@ -262,10 +261,10 @@ def test_bands_are_one_standard_deviation():
 def test_noise_of_means_and_sizes():
     model = replace(mixture(3), mean_stds=np.full((5, 3), 0.1), size_stds=np.arange(5.0))
     assert len(plot.centres(release(model)).containers) == 5
-    np.testing.assert_array_equal(Groups.of(model).size_stds, np.arange(5.0))
+    np.testing.assert_array_equal(model.groups.size_stds, np.arange(5.0))
     joined = MorseModel(model, 2)
     assert not plot.centres(release(joined)).containers
-    groups = Groups.of(joined)
+    groups = joined.groups
     left, right = groups.labels[:2]
     np.testing.assert_allclose(groups.size_stds[[left, right]], np.sqrt([0 + 4 + 16, 1 + 9]))
 

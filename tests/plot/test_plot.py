@@ -18,9 +18,10 @@ from sfumato.budget.records import Sensitivity
 from sfumato.datasets import separated_gaussians
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import DataError, ParameterError
-from sfumato.public.density.spans import Span
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
-from sfumato.public.models import CentreModel
+from sfumato.public.models import CentreModel, SpannedModel
 
 
 @pytest.fixture(autouse=True)
@@ -51,25 +52,21 @@ def release(d=2, *, columns=(), has_grid=True, n_clusters=3, seeded=False):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanModel:
-    spans: tuple[Span, ...]
-    n_features: int = 2
+class SpanModel(SpannedModel):
     metric: str = "euclidean"
 
-    def predict(self, rows):
-        labels = np.full(len(rows), -1)
-        for span in self.spans:
-            labels[np.isin(span.grid.index(rows), span.cells)] = span.label
-        return labels
+    def attributes(self):
+        return {}
 
 
 def span_release(*masks, metric="euclidean", low=(0.0, 0.0), high=(10.0, 20.0), columns=(), seeded=False):
     """Release of one span for each mask over the box; later ones have more rows."""
-    spans = []
-    for label, mask in enumerate(masks):
-        cells = np.flatnonzero(mask).astype(np.int64)
-        spans.append(Span(label, 10.0 * label, 0.0, 99.0, 0.95, Grid(low, high, np.shape(mask)), cells))
-    model = SpanModel(tuple(spans), len(low), metric)
+    grid = Grid(low, high, np.shape(masks[0]) if masks else (2,) * len(low))
+    labels, cells = np.nonzero(np.reshape(masks, (len(masks), grid.n_cells)))
+    counts = np.stack([10.0 * np.arange(len(masks)), *np.zeros((2, len(masks)))], axis=1)
+    histogram = NoisyHistogram(grid, np.zeros(grid.n_cells, dtype=np.int64), "discrete Laplace", 2.0)
+    order = np.argsort(cells, kind="stable")
+    model = SpanModel(histogram, Regions(grid, cells[order], labels[order], counts, 0.95), metric)
     return Release("DPDBSCAN", {}, Domain(low, high), columns, model, statement(seeded=seeded))
 
 
@@ -160,7 +157,7 @@ def test_ellipses_hold_the_noise_of_centres():
     radii = np.array([ellipses.get_widths()[0], ellipses.get_heights()[0]]) / 2
     inside = ((noise / radii) ** 2).sum(axis=1) < 1
     assert inside.mean() == pytest.approx(0.95, abs=0.003)
-    assert "ellipses hold 95% of the noise" in ax.get_title()
+    assert "ellipses cover 95% of the noise" in ax.get_title()
 
 
 def test_ellipses_are_in_the_units_of_the_columns():
@@ -186,7 +183,7 @@ def test_bars_hold_the_noise_of_centres_in_one_column(has_grid):
     (segments,) = [bars.get_segments() for bars in ax.containers[-1].lines[2]]
     np.testing.assert_allclose(np.ptp(segments, axis=1)[:, 0], 2 * 1.96 * 0.5)
     np.testing.assert_allclose(np.mean(segments, axis=1)[:, 0], shown.model.cluster_centers[:, 0])
-    assert "bars hold 95% of the noise" in ax.get_title()
+    assert "bars cover 95% of the noise" in ax.get_title()
 
 
 @pytest.mark.parametrize("d", [3, 12])
@@ -363,7 +360,7 @@ def test_maps_are_to_scale(metric, low, high, aspect):
 def test_no_spans():
     ax = plot.spans(span_release())
     ax.figure.canvas.draw()
-    assert ax.texts[0].get_text() == "no place stands out of the noise"
+    assert ax.texts[0].get_text() == "nothing stands out from the noise"
     assert "0 spans" in ax.get_title()
 
 
@@ -371,7 +368,7 @@ def test_rows_over_spans_are_not_for_publication():
     shown = span_release(RING)
     rows = np.array([[1.0, 1.0], [9.0, 19.0], [2.0, 1.0]])
     ax = plot.spans(shown, X=rows)
-    assert "SHOWS ROWS: DO NOT PUBLISH" in ax.get_title()
+    assert "SHOWS RECORDS: DO NOT PUBLISH" in ax.get_title()
     outside, inside = ax.lines
     np.testing.assert_array_equal(outside.get_xydata(), rows[[1]])
     np.testing.assert_array_equal(inside.get_xydata(), rows[[0, 2]])
@@ -389,5 +386,5 @@ def test_span_titles():
 def test_spans_that_cannot_be_drawn():
     with pytest.raises(ParameterError, match=r"spans, got GridKMeans on 2 columns.*plot\.centres"):
         plot.spans(release())
-    with pytest.raises(ParameterError, match=r"got DPDBSCAN on 3 columns\. The boxes of a span.*plot\.sizes"):
+    with pytest.raises(ParameterError, match=r"got DPDBSCAN on 3 columns\. Draw .*plot\.sizes.*span\.boxes"):
         plot.spans(span_release(np.ones((2, 2, 2)), low=(0.0,) * 3, high=(1.0,) * 3))

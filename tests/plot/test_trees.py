@@ -139,7 +139,7 @@ def test_one_cluster_and_none():
     none = plot.tree(DensityTree(epsilon=0.1, bounds=(0, 1), random_state=0).fit(rows))
     none.figure.canvas.draw()
     assert "0 spans" in none.get_title()
-    assert [text.get_text() for text in none.texts] == ["no peak stands out of the noise"]
+    assert [text.get_text() for text in none.texts] == ["nothing stands out from the noise"]
 
 
 def test_seeded_pictures_say_so_and_given_axes_are_used():

@@ -8,8 +8,8 @@ mpl.use("Agg")
 
 from sfumato import DPDBSCAN, DPM, DensityTree, LloydKMeans, datasets, report
 from sfumato.report import choices
+from sfumato.report.centres import with_error
 from sfumato.report.choices import round_numbers, slider, thinned
-from sfumato.report.findings import with_error
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,14 @@ from sfumato import Release, report
 from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Grid, Unit
-from sfumato.public.density.spans import Span
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
-from sfumato.public.models import PUBLISHABLE, CentreModel
-from sfumato.report.findings import cell_sums, coordinate
-from sfumato.report.guarantee import Guarantee
+from sfumato.public.intervals import Sizes
+from sfumato.public.models import PUBLISHABLE, CentreModel, SpannedModel
+from sfumato.report.centres import cell_sums
+from sfumato.report.findings import coordinate
+from sfumato.report.protection import Protection
 
 HOSTILE = ("--><script>alert(1)</script>\"'&", "</svg></style><img src=x onerror=alert(1)>")
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -86,16 +89,9 @@ def release(d=2, *, columns=(), has_grid=True, privacy=None):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanModel:
-    spans: tuple[Span, ...]
-    n_features: int
-    metric: str = "euclidean"
-
+class SpanModel(SpannedModel):
     def attributes(self):
         return {"spans": self.spans}
-
-    def predict(self, rows):
-        return np.full(len(rows), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +103,18 @@ class GuaranteedModel(SpanModel):
 
 @pytest.fixture
 def publishable(monkeypatch):
-    for cls in (SpanModel, GuaranteedModel, Span):
+    for cls in (SpanModel, GuaranteedModel):
         monkeypatch.setitem(PUBLISHABLE, cls.__name__, cls)
 
 
 def span_release(n_spans, d=2, *, columns=(), kind=SpanModel):
     """Spans of one cell each along the last column, with 100, 200, ... rows."""
     domain = Domain((0.0,) * d, (10.0,) * d)
-    grid = Grid.over(domain, 2 * n_spans + 1)
-    spans = tuple(
-        Span(i, 100.0 * (i + 1), 100.0 * i + 60, 100.0 * i + 140, 0.9, grid, np.array([2 * i]))
-        for i in range(n_spans)
-    )
-    return Release("DPDBSCAN", {"radius": 0.5}, domain, columns, kind(spans, d), statement())
+    grid, spans = Grid.over(domain, 2 * n_spans + 1), np.arange(n_spans)
+    counts = 100.0 * spans[:, None] + [100.0, 60.0, 140.0]
+    histogram = NoisyHistogram(grid, np.zeros(grid.n_cells, dtype=np.int64), "discrete Laplace", 2.0)
+    model = kind(histogram, Regions(grid, 2 * spans, spans, counts, 0.9))
+    return Release("DPDBSCAN", {"radius": 0.5}, domain, columns, model, statement())
 
 
 def page(*args, **kwargs):
@@ -138,7 +133,8 @@ def test_a_page_for_any_model(d, has_grid):
     assert "2,500" in shown.text
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.usefixtures("drawn")
+@pytest.mark.parametrize("d", [2, 3])
 def test_nothing_comes_from_the_network(d):
     text = report.render(release(d))
     addresses = set(re.findall(r"https?://[^\s\"'<>]+", text))
@@ -161,6 +157,7 @@ def test_the_page_allows_its_own_script_only():
     assert "script-src 'unsafe" not in text
 
 
+@pytest.mark.usefixtures("drawn")
 def test_structure_for_readers_and_machines():
     text = report.render(release(columns=("east", "north")))
     shown = Page(text)
@@ -170,7 +167,7 @@ def test_structure_for_readers_and_machines():
     assert len(scopes) == shown.tags["th"]
     labels = [value for tag, name, value in shown.attributes if (tag, name) == ("svg", "aria-label")]
     assert "map of two columns (east, north) with 2 cluster centres" in labels[0]
-    assert "bars with the estimated rows of the clusters" in labels[1]
+    assert "bars with the estimated number of records in each cluster" in labels[1]
     assert "rows 5.0%, grid 95.0%" in labels[2]
     ids = shown.values("id")
     assert len(ids) == len(set(ids))
@@ -180,6 +177,7 @@ def test_structure_for_readers_and_machines():
     assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_pictures_take_the_ink_of_the_page():
     text = report.render(release())
     assert "currentColor" in text
@@ -193,6 +191,7 @@ def test_seeded_banner():
     assert "seeded" not in page().text
 
 
+@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("d", [1, 2])
 def test_hostile_names_stay_text(d):
     unit = Unit("<b>person</b>")
@@ -206,24 +205,25 @@ def test_hostile_names_stay_text(d):
     assert not any(name.startswith("on") for _, name, _ in read.attributes)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_names_beyond_the_font_of_the_picture():
     assert "年齢 🎂" in page(columns=("年齢 🎂", "$\\frac$")).text
 
 
 def test_pure_guarantee_in_words():
     text = page().text
-    assert "Epsilon is 1." in text
+    assert "Here, epsilon is 1." in text
     assert "by a factor of at most 2.72" in text
     assert "50% 26.9% 73.1%" in text
-    assert "no delta" in text
-    assert "with two rows, the factor is 7.39" in text
+    assert "without exception: delta is 0" in text
+    assert "with two records, the factor is 7.39" in text
     assert "strong guarantee" in text
 
 
 def test_approximate_guarantee_in_words():
     text = page(privacy=statement(Budget(8, 1e-6))).text
-    assert "Delta is 1e-06, that is 1 in 1,000,000" in text
-    assert "no delta" not in text
+    assert "Delta is 1e-06, or 1 in 1,000,000." in text
+    assert "without exception" not in text
     assert "reasonable guarantee" in text
 
 
@@ -237,7 +237,7 @@ def test_rho_guarantee_in_words():
 
 def test_people_as_units():
     text = page(privacy=statement(unit=Unit("person_id", 3))).text
-    assert "at most 3 rows of each person" in text
+    assert "at most 3 records of each person" in text
     assert "a particular person is in the table" in text
 
 
@@ -250,8 +250,8 @@ def test_enormous_epsilon_is_called_weak():
 
 
 def test_beliefs_are_those_of_bayes():
-    guarantee = Guarantee(math.log(3), 0.0, None, Unit())
-    assert guarantee.beliefs(0.5) == pytest.approx((0.25, 0.75))
+    protection = Protection(math.log(3), 0.0, None, Unit())
+    assert protection.beliefs(0.5) == pytest.approx((0.25, 0.75))
 
 
 def test_steps_are_listed_with_their_repeats():
@@ -291,6 +291,7 @@ def test_coordinates_have_digits_that_fit_their_range(value, low, high, text):
     assert coordinate(value, low, high) == text
 
 
+@pytest.mark.usefixtures("drawn")
 def test_file_is_written_whole_and_matches_the_release(tmp_path):
     shown = release()
     path = report.write(shown, tmp_path / "report.html")
@@ -326,10 +327,10 @@ def test_a_page_for_spans(d):
     assert shown.tags["table"] == 6
     whole = "0.00 to 1.43 "  # one of seven cells
     assert f"2 300 260 to 340 50.0% {whole * (d - 1)}5.71 to 7.14" in shown.text
-    assert "all 600 100.0%" in shown.text
-    assert "90% of such intervals would contain the true number of rows in the drawn region" in shown.text
-    assert "may still hold rows" in shown.text
-    assert "Rows not released" in shown.text
+    assert "total 600 100.0%" in shown.text
+    assert "90% of these intervals would contain the true number of records in the area drawn" in shown.text
+    assert "may still hold records" in shown.text
+    assert "Records not released" in shown.text
     ids = shown.values("id")
     assert len(ids) == len(set(ids))
 
@@ -338,13 +339,15 @@ def test_a_page_for_spans(d):
 def test_span_tables_begin_with_the_largest():
     text = Page(report.render(span_release(3))).text
     assert text.index("2 300 260 to 340") < text.index("1 200 160 to 240") < text.index("0 100 60 to 140")
-    assert "all 100" not in Page(report.render(span_release(1))).text
+    assert "total 100" not in Page(report.render(span_release(1))).text
 
 
 @pytest.mark.usefixtures("publishable")
 def test_map_of_spans_is_described():
     labels = Page(report.render(span_release(3, columns=("east", "north")))).values("aria-label")
-    expected = "a map of two columns (east, north) with 3 spans; the largest is number 2, with about 300 rows"
+    expected = (
+        "a map of two columns (east, north) with 3 spans. The largest is number 2, with about 300 records"
+    )
     assert any(expected in label for label in labels)
 
 
@@ -352,14 +355,14 @@ def test_map_of_spans_is_described():
 def test_small_spans_of_a_long_list_are_added_up():
     text = Page(report.render(span_release(103))).text
     assert "3 smaller 600 0.1%" in text
-    assert "all 535,600 100.0%" in text
+    assert "total 535,600 100.0%" in text
 
 
 @pytest.mark.usefixtures("publishable")
 @pytest.mark.parametrize("d", [2, 3])
 def test_no_spans_reads_well(d):
     shown = Page(report.render(span_release(0, d, kind=GuaranteedModel)))
-    assert "No place is dense enough to be told apart from noise." in shown.text
+    assert "No area is dense enough to be told apart from noise." in shown.text
     assert "3/7" in shown.text
     assert shown.tags["svg"] == 1
     assert shown.tags["table"] == 5
@@ -378,22 +381,30 @@ def test_hostile_names_beside_spans():
     assert shown.tags["script"] == 1
 
 
-@pytest.mark.usefixtures("publishable")
+@pytest.mark.usefixtures("publishable", "drawn")
 def test_report_on_spans_from_a_file(tmp_path):
     shown = span_release(4)
     loaded = Release.load(shown.save(tmp_path / "release.json"))
     assert report.render(loaded) == report.render(shown)
 
 
-def test_other_models_are_named(monkeypatch):
+def test_models_of_others_are_named_and_their_sizes_shown():
     @dataclass(frozen=True)
     class Other:
         n_features: int = 2
 
-    monkeypatch.setitem(PUBLISHABLE, "Other", Other)
-    assert "holds a Other" in Page(report.render(replace(release(), model=Other()))).text
+    class Sized(Other):
+        estimated_sizes = Sizes.of("group", np.array([700.0, 300.0]), None)
+
+    plain, sized = (Page(report.render(replace(release(), model=model))) for model in (Other(), Sized()))
+    assert "holds a Other" in plain.text
+    assert plain.tags["svg"] == 1
+    assert "Estimated number of records in each group" in sized.text
+    assert "0 700 1 300" in sized.text
+    assert sized.tags["svg"] == 2
 
 
+@pytest.mark.usefixtures("drawn")
 def test_pictures_are_as_high_as_they_need():
     shown = release(has_grid=False)
     flat = replace(shown, domain=Domain((0.0, 0.0), (25.0, 10.0)))

@@ -1,7 +1,7 @@
-"""Pictures of a release: centres, sizes, spans, mixture, trees of peaks, chosen places, noisy grid, budget.
+"""Pictures of a release: centres, sizes, spans, mixtures, trees of peaks, chosen places, noisy grid, budget.
 
-Everything is drawn from released values and public parameters; only `spans` and `mixture` draw rows, if they
-are given some. Matplotlib comes with the extra ``report``.
+Pictures show released values and public parameters. `spans` and `mixture` also draw rows if you pass any.
+Install matplotlib with the extra ``report``.
 """
 
 from sfumato.plot.bars import sizes

@@ -1,4 +1,4 @@
-"""Trees of peaks as branches that join at saddles, from the top down."""
+"""Trees of peaks, drawn as branches that join at saddles."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from sfumato.plot.style import HAZE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SEVERAL, NOISE = -1, -2  # in place of a cluster's number: a branch of several clusters, or of none
-_WIDTH, THIN = 1.6, 0.7  # of branches, and of those that are noise
-_CLOSE = 0.3  # room that a peak of noise takes, of that of others
+SEVERAL, NOISE = -1, -2  # instead of a cluster: a branch of several clusters, or of none
+_WIDTH, THIN = 1.6, 0.7  # line widths of branches, and of branches that may be noise
+_CLOSE = 0.3  # room for a peak of noise, where another peak takes 1
 
 
 class Branches(NamedTuple):
-    """Peaks and, below them, joins: the nodes of one tree or of several.
+    """Peaks, and the joins below them: the nodes of one or more trees.
 
     Parameters
     ----------
     heights : float array of shape (n_peaks + n_joins,)
-        Of the peaks, then of the joins, from the highest join down.
+        Heights of the peaks, then of the joins, the highest join first.
     joins : int array of shape (n_joins, 2)
         The two nodes that meet at each join.
     clusters : int array of shape (n_peaks + n_joins,)
-        Cluster of each node, `SEVERAL` or `NOISE`.
+        Cluster of each node, or `SEVERAL`, or `NOISE`.
     places : float array of shape (n_peaks + n_joins,)
-        Place of each node from the left.
+        Horizontal position of each node.
     """
 
     heights: FloatArray
@@ -39,7 +39,7 @@ class Branches(NamedTuple):
 
     @classmethod
     def of(cls, heights: FloatArray, joins: IntArray, peak_clusters: IntArray) -> Branches:
-        """Return the tree with a cluster and a place for each join."""
+        """Return the tree, with a cluster and a position for each join."""
         clusters = [int(cluster) for cluster in peak_clusters]
         for pair in joins:
             met = {clusters[node] for node in pair} - {NOISE}
@@ -54,11 +54,11 @@ class Branches(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Room that the peaks take side by side."""
+        """Room for the peaks side by side."""
         return float(self.places.max(initial=0.0)) + 1
 
     def draw(self, colours: list[str], bottom: float, ax: Axes) -> None:
-        """Draw each branch down to the join with its sibling, or to the bottom; `colours` are of clusters."""
+        """Draw each branch down to its join or to the bottom, in the colour of its cluster."""
         is_noise = self.clusters == NOISE
         paints = np.array([colours[c] if c >= 0 else HAZE for c in self.clusters], dtype=object)
         lower = np.full(len(self.heights), bottom)
@@ -72,7 +72,7 @@ class Branches(NamedTuple):
         ax.hlines(self.heights[self.n_peaks :], left, right, colors=list(bars), linewidth=widths)
 
     def crown(self, peaks: IntArray, areas: FloatArray, colours: list[str], ax: Axes) -> None:
-        """Draw a dot on each of these peaks, and a thread from it to its label above the axes."""
+        """Draw a dot on each of these peaks, and a thin line up to its label above the axes."""
         places, heights = self.places[peaks], self.heights[peaks]
         ax.vlines(places, heights, ax.get_ylim()[1], color=HAZE, linewidth=0.5, linestyle=":", zorder=0.5)
         paints = [colours[cluster] for cluster in self.clusters[peaks]]
@@ -81,7 +81,7 @@ class Branches(NamedTuple):
 
 
 def _places(joins: IntArray, clusters: IntArray) -> FloatArray:
-    """Places at which branches do not cross: of a join, between its clusters, in line with a single one."""
+    """Positions at which branches do not cross. A join stands in the middle of its clusters."""
     leaves = [[peak] for peak in range(len(clusters) - len(joins))]
     for pair in joins:
         left, right = sorted((leaves[node] for node in pair), key=min)
@@ -98,7 +98,7 @@ def _places(joins: IntArray, clusters: IntArray) -> FloatArray:
 
 
 def label_axes(above: str, left: str, ax: Axes) -> None:
-    """Name the axes of a tree: peaks are named above it, heights on the left."""
+    """Label the axes of a tree: peaks above, heights on the left."""
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
     ax.tick_params(axis="x", length=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.plot.style import BLUE, Source, frame, new_axes, refusal, released, strip, title
+from sfumato.plot.style import BLUE, Source, frame, new_axes, part_of, refusal, released, strip, title
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def grid(source: Source, ax: Axes | None = None) -> Axes:
-    """Draw the noisy grid of a release with one or two columns: the estimated rows in each cell.
+    """Draw the noisy grid of a release with one or two columns: the estimated records in each cell.
 
     Parameters
     ----------
     source : Release or fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
 
     Examples
     --------
@@ -27,9 +27,10 @@ def grid(source: Source, ax: Axes | None = None) -> Axes:
     >>> plot.grid(Release.load("release.json"))  # doctest: +SKIP
     """
     release = released(source)
-    synopsis, n_features = getattr(release.model, "synopsis", None), release.model.n_features
-    if synopsis is None or n_features > 2:
-        raise refusal(release, "a noisy grid over one or two columns")
+    wanted, n_features = "a noisy grid over one or two columns", release.model.n_features
+    synopsis: GridSynopsis = part_of(release, "synopsis", wanted)
+    if n_features > 2:
+        raise refusal(release, wanted)
     ax = ax or new_axes()
     draw = heat_map if n_features == 2 else histogram
     draw(release, synopsis, ax)
@@ -38,7 +39,7 @@ def grid(source: Source, ax: Axes | None = None) -> Axes:
 
 
 def heat_map(release: Release, synopsis: GridSynopsis, ax: Axes) -> None:
-    """Draw the estimated rows of each cell as a map of two columns."""
+    """Draw the estimated records in each cell as a map of two columns."""
     from matplotlib.colors import PowerNorm
     from matplotlib.ticker import MaxNLocator
 
@@ -54,10 +55,10 @@ def heat_map(release: Release, synopsis: GridSynopsis, ax: Axes) -> None:
         norm=PowerNorm(0.5, vmin=0, vmax=max(float(counts.max()), 1.0)),
     )
     bar = ax.figure.colorbar(image, ax=ax, location="bottom", aspect=40, ticks=MaxNLocator(4))
-    bar.set_label("estimated rows per cell")
+    bar.set_label("estimated records per cell")
 
 
 def histogram(release: Release, synopsis: GridSynopsis, ax: Axes) -> None:
-    """Draw the estimated rows of each cell as a histogram of one column."""
+    """Draw the estimated records in each cell as a histogram of one column."""
     ax.stairs(synopsis.estimated_counts(), synopsis.grid.edges()[0], fill=True, color=BLUE, alpha=0.6)
-    strip(release, "estimated rows per cell", ax)
+    strip(release, "estimated records per cell", ax)

@@ -1,8 +1,8 @@
-"""The density tree of a release: peaks of the noisy density, and the levels at which they join."""
+"""The density tree of a release: peaks of the noisy density, and the levels where they join."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from sfumato.plot.branches import NOISE, THIN, Branches, label_axes
 from sfumato.plot.outlines import span_colours
 from sfumato.plot.style import (
     HAZE,
+    NOTHING,
     Source,
     counted,
     crowding,
     mark_areas,
     new_axes,
-    refusal,
+    part_of,
     released,
     say,
     title,
@@ -28,27 +29,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_PEAKS = 40
-_BAND = 0.1  # of the height, for the noise
+_BAND = 0.1  # share of the height for the band of noise
 _TICKS = np.array([0.0, *(step * 10.0**power for power in range(-1, 12) for step in (1, 2, 5))])
-_APART = 0.12  # of the height, from where on ticks keep apart
+_APART = 0.12  # share of the height above which ticks are shown, so that labels do not overlap
 
 
 def tree(source: Source, ax: Axes | None = None) -> Axes:
-    """Draw the tree of density levels of a release, of any number of columns.
+    """Draw the tree of density levels of a release with any number of columns.
 
-    A branch rises from the level at which a peak joins a higher one to the height of the peak, on the scale
-    on which the noise of counts is about as large everywhere: that of their roots. The highest peak of each
-    span has the span's colour, its number above, and a dot whose area is proportional to its rows. Other
-    peaks are thin: they do not stand out of the noise, or of what surrounds them. Of more than 40 peaks,
-    those of spans and then the most prominent are drawn. Levels in the grey band, within two standard
-    deviations of the noise of an empty place, are not looked at.
+    A branch rises from the level where a peak joins a higher one up to the peak. Heights are drawn on the
+    scale of square roots, on which the noise of counts is about the same everywhere. The highest peak of
+    each span has the colour of the span, its number above, and a dot with an area proportional to its size.
+    Other peaks are thin: they do not stand out from the noise, or from what surrounds them. At most 40 peaks
+    are drawn, those of spans first, then the most prominent. The tree ignores levels in the grey band, which
+    are within two standard deviations of the noise of an empty place.
 
     Parameters
     ----------
     source : Release or fitted estimator
         Of `DensityTree`.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
 
     Examples
     --------
@@ -56,12 +57,10 @@ def tree(source: Source, ax: Axes | None = None) -> Axes:
     >>> plot.tree(Release.load("release.json"))  # doctest: +SKIP
     """
     release = released(source)
-    model = release.model
-    if not isinstance(model, DensityModel):
-        raise refusal(release, "a density tree, such as DensityTree releases")
+    levels: Levels = part_of(release, "levels", "a density tree, as DensityTree releases")
+    model = cast(DensityModel, release.model)
     ax = ax or new_axes()
-    levels = Levels(model.histogram)
-    found = levels.published()
+    found = model.tree
     branches = _branches(found, model)
     floor = FLOOR * levels.noise
     _axis(max(float(found.heights.max(initial=0.0)), 4 * floor, 1.0), floor, ax)
@@ -86,9 +85,9 @@ def _branches(found: LevelTree, model: DensityModel) -> Branches:
 
 
 def _joins(found: LevelTree, shown: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return which nodes meet, from the highest saddle down, and where, if only some peaks are shown."""
-    tops = np.arange(len(found.heights))  # a peak that has joined points to a higher one
-    nodes = {int(peak): node for node, peak in enumerate(shown)}  # what stands for all that joined a peak
+    """Return the pairs of nodes that meet, the highest saddle first, and these saddles."""
+    tops = np.arange(len(found.heights))  # a joined peak points to a higher one
+    nodes = {int(peak): node for node, peak in enumerate(shown)}  # the node for all that joined a peak
     joins: list[tuple[int, int]] = []
     saddles: list[float] = []
     for peak in np.argsort(-found.saddles, kind="stable").tolist():
@@ -109,7 +108,7 @@ def _joins(found: LevelTree, shown: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 def _axis(top: float, floor: float, ax: Axes) -> None:
-    """Heights on the scale of roots, above as much of the noise as is needed to see that it is there."""
+    """Scale heights by their square roots, above a band that stands for the noise."""
     low, high = _root(np.array([floor, 1.1 * top]))
     ax.set_yscale("function", functions=(_root, np.square))
     bottom = max(0.0, low - _BAND * (high - low))
@@ -117,7 +116,7 @@ def _axis(top: float, floor: float, ax: Axes) -> None:
     ticks = _TICKS[(bottom <= roots) & (roots <= high) & ((roots == 0) | (roots >= _APART * high))]
     ax.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
     ax.set_ylim(bottom**2, high**2)
-    ax.axhspan(0, floor, color=HAZE, alpha=0.25, linewidth=0, label="noise of empty places")
+    ax.axhspan(0, floor, color=HAZE, alpha=0.25, linewidth=0, label="noise in empty areas")
 
 
 def _root(values: FloatArray) -> FloatArray:
@@ -125,21 +124,21 @@ def _root(values: FloatArray) -> FloatArray:
 
 
 def _numbers(model: DensityModel, branches: Branches, colours: list[str], ax: Axes) -> None:
-    """Dots on the peaks of spans, and the numbers of the spans on the upper axis."""
+    """Draw dots on the peaks of spans, and the numbers of the spans above."""
     peaks = np.flatnonzero(branches.clusters[: branches.n_peaks] != NOISE)
     clusters = branches.clusters[peaks]
     areas = mark_areas(model.regions.counts[clusters, 0], ax, largest=0.9 / max(branches.width, 16))
     branches.crown(peaks, areas, colours, ax)
     ax.set_xticks(branches.places[peaks], clusters, fontsize=10 * max(crowding(len(peaks)), 0.6))
     if not branches.n_peaks:
-        say("no peak stands out of the noise", ax)
+        say(NOTHING, ax)
 
 
 def _explain(branches: Branches, n_peaks: int, ax: Axes) -> None:
-    """Name the axes, and what is grey."""
+    """Label the axes and explain what is grey."""
     part = "" if branches.n_peaks == n_peaks else f", among {branches.n_peaks} of {n_peaks:,} peaks"
-    label_axes(f"numbers of spans{part}", "density, in rows per cell", ax)
+    label_axes(f"numbers of spans{part}", "density, in records per cell", ax)
     if (branches.clusters[: branches.n_peaks] == NOISE).any():
-        name = "other peaks" if not part else "other peaks, the most prominent"
+        name = "other peaks" if not part else "the most prominent other peaks"
         ax.plot([], [], color=HAZE, linewidth=THIN, label=name)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=2, frameon=False, fontsize="small")

@@ -1,4 +1,4 @@
-"""Centres as marks on a map, over a histogram, or as lines of parallel coordinates."""
+"""Centres as marks on a map, marks over a histogram, or lines across parallel axes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 
 from sfumato.domain import FloatArray
 from sfumato.plot.grids import heat_map, histogram
-from sfumato.plot.groups import Groups
 from sfumato.plot.style import (
     OKABE_ITO,
     VERMILLION,
-    WITHIN,
     Source,
     column_names,
     counted,
@@ -23,45 +21,48 @@ from sfumato.plot.style import (
     new_axes,
     number,
     outline,
-    refusal,
+    part_of,
     released,
     shares_of_largest,
     short_names,
     strip,
     title,
 )
-from sfumato.public.models import CentreModel, MixtureModel, MorseModel
+from sfumato.public.intervals import CONFIDENCE, half_widths
+from sfumato.public.models import CentreModel
+from sfumato.public.models.groups import Groups
 from sfumato.release import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_RADIUS = math.sqrt(-2 * math.log(0.05))  # of the circle that holds 95% of a standard normal pair
+_RADIUS = math.sqrt(-2 * math.log(1 - CONFIDENCE))  # of the circle around that share of a normal pair
 _DASHES = ("-", "--", ":", "-.")
 
 
 def centres(source: Source, ax: Axes | None = None) -> Axes:
-    """Draw the centres, each with its number and a mark whose area is proportional to its size.
+    """Draw each centre with its number and a mark whose area is proportional to the size of the cluster.
 
-    Two columns: a map over the noisy grid, if the release has one. One column: marks on the axis under the
-    grid's histogram. More: parallel coordinates, one line per centre and one vertical axis per column; with
-    a band of one standard deviation, if the release has a mixture of up to six clusters.
+    Two columns give a map, over the noisy grid if the release has one. One column gives marks over a
+    histogram of the grid. More columns give parallel axes: one vertical axis per column and one line per
+    centre. A mixture of up to six groups also has bands of one standard deviation.
 
-    If the release says how large the noise in the centres is, an ellipse around each holds 95% of it; a bar
-    with ends does so in one column, and in each column of parallel coordinates.
+    If the release states the noise in the centres, an ellipse around each centre covers 95% of it. With one
+    column or more than two, bars cover it instead.
 
     Parameters
     ----------
     source : Release or fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
 
     Examples
     --------
     >>> from sfumato import Release, plot
     >>> plot.centres(Release.load("release.json"))  # doctest: +SKIP
     """
-    release, model = _centre_model(source)
+    release = released(source)
+    model: CentreModel = part_of(release, "centres", "centres")
     ax = ax or new_axes()
     if model.n_features == 2:
         _map(release, model, ax)
@@ -71,20 +72,10 @@ def centres(source: Source, ax: Axes | None = None) -> Axes:
         _parallel(release, model, ax)
     text = f"{release.method}, {counted(len(model.cluster_centers), 'cluster')}, {release.privacy.budget}"
     if model.center_stds is not None:
-        text += f"\n{'ellipses' if model.n_features == 2 else 'bars'} hold 95% of the noise in centres"
+        marks = "ellipses" if model.n_features == 2 else "bars"
+        text += f"\n{marks} cover {CONFIDENCE:.0%} of the noise in the centres"
     title(release, text, ax)
     return ax
-
-
-def _centre_model(source: Source) -> tuple[Release, CentreModel]:
-    release = released(source)
-    model = release.model
-    if isinstance(model, MixtureModel | MorseModel):
-        groups = Groups.of(model)
-        return release, CentreModel(groups.means, groups.sizes, center_stds=groups.mean_stds)
-    if not isinstance(model, CentreModel):
-        raise refusal(release, "centres")
-    return release, model
 
 
 def _map(release: Release, model: CentreModel, ax: Axes) -> None:
@@ -122,10 +113,10 @@ def _ellipses(centers: FloatArray, radii: FloatArray, ax: Axes) -> None:
 
 
 def _line(release: Release, model: CentreModel, ax: Axes) -> None:
-    """Marks above the histogram, or at the height of their size if there is none."""
+    """Draw marks above the histogram, or at the height of their size if there is none."""
     x, heights = model.cluster_centers[:, 0], model.cluster_sizes
     if model.synopsis is None:
-        strip(release, "estimated rows per cluster", ax)
+        strip(release, "estimated records per cluster", ax)
     else:
         histogram(release, model.synopsis, ax)
         heights = np.full(len(x), 1.12 * ax.dataLim.ymax)
@@ -133,13 +124,13 @@ def _line(release: Release, model: CentreModel, ax: Axes) -> None:
     ax.scatter(x, heights, s=mark_areas(model.cluster_sizes, ax), color=VERMILLION, clip_on=False, zorder=3)
     if model.center_stds is not None:
         ink = ax.xaxis.label.get_color()
-        ax.errorbar(x, heights, xerr=WITHIN * model.center_stds[:, 0], fmt="none", ecolor=ink, capsize=4)
+        ax.errorbar(x, heights, xerr=half_widths(model.center_stds[:, 0]), fmt="none", ecolor=ink, capsize=4)
     for label, (at, height) in enumerate(zip(x, heights, strict=True)):
         number(label, at, height, crowding(len(x)), ax)
 
 
 def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
-    """Each column has a vertical axis from its public lower to its upper bound."""
+    """Draw one vertical axis per column, from its lower to its upper public bound."""
     low, high = np.array(release.domain.low), np.array(release.domain.high)
     heights = (model.cluster_centers - low) / (high - low)
     widths = 1 + 4 * np.sqrt(shares_of_largest(model.cluster_sizes))
@@ -154,7 +145,9 @@ def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
             at, line - spreads[label], line + spreads[label], color=colour, alpha=0.15, linewidth=0
         )
         if stds is not None:
-            ax.errorbar(at, line, WITHIN * stds[label] / (high - low), fmt="none", ecolor=colour, capsize=4)
+            ax.errorbar(
+                at, line, half_widths(stds[label]) / (high - low), fmt="none", ecolor=colour, capsize=4
+            )
         aside = (model.n_features - 1 + 0.03 * model.n_features, labelled[label])
         ax.text(*aside, str(label), color=colour, fontweight="bold", va="center_baseline")
     names = short_names(column_names(release))
@@ -169,14 +162,15 @@ def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
 
 
 def _spreads(release: Release, n_clusters: int) -> FloatArray:
-    """Standard deviations of the clusters of a mixture; none, if their bands could not be told apart."""
-    if isinstance(release.model, MixtureModel | MorseModel) and n_clusters <= len(OKABE_ITO):
-        return Groups.of(release.model).stds
-    return np.zeros((n_clusters, release.model.n_features))
+    """Standard deviations of the groups of a mixture, or zeros if there are too many bands to tell apart."""
+    groups: Groups | None = getattr(release.model, "groups", None)
+    if groups is None or n_clusters > len(OKABE_ITO):
+        return np.zeros((n_clusters, release.model.n_features))
+    return groups.stds
 
 
 def _spread(heights: FloatArray, gap: float) -> FloatArray:
-    """Move heights apart, so that numbers written there do not cover each other."""
+    """Move heights apart, so that numbers written there do not overlap."""
     order, stairs = np.argsort(heights), gap * np.arange(len(heights))
     spread = np.empty(len(heights))
     spread[order] = np.maximum.accumulate(heights[order] - stairs) + stairs

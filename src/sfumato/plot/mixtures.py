@@ -1,4 +1,4 @@
-"""A mixture as level lines of its density, with its components, peaks and saddles."""
+"""A mixture as contour lines of its density, with its components, peaks and saddles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
-from sfumato.plot.groups import Groups, in_words, mixture_of
+from sfumato.plot.groups import group_colours, in_words, mixture_of
 from sfumato.plot.style import (
     HAZE,
     MOST_CORNERS,
@@ -23,8 +23,9 @@ from sfumato.plot.style import (
     title,
     write_numbers,
 )
-from sfumato.public.mixtures import MorseTree, merge_tree
-from sfumato.public.models import MixtureModel, MorseModel
+from sfumato.public.mixtures import MorseTree
+from sfumato.public.models import GroupedModel, MixtureModel
+from sfumato.public.models.groups import Groups
 from sfumato.release import Release
 
 if TYPE_CHECKING:
@@ -33,30 +34,30 @@ if TYPE_CHECKING:
 _MOST_LINES = 12
 _OUTSIDE = 0.02  # share of the mixture outside the last line
 _N_SAMPLES = 4000  # from which the last line is found
-_MOST_JOINED = 60  # components of a mixture that was not merged: saddles between more take long to find
-_N_STEPS = 120  # of the density along a column, and
-_AROUND = np.linspace(-2, 2, 5)  # standard deviations from the mean of each of
-_N_HEAVIEST = 20  # components, which may be narrower than a step
+_MOST_JOINED = 60  # components that were not joined: saddles between more take long to find
+_N_STEPS = 120  # points along a column at which the density is drawn
+_N_HEAVIEST = 20  # components that may be narrower than a step: more points are taken around them,
+_AROUND = np.linspace(-2, 2, 5)  # at these multiples of the standard deviation
 _CIRCLE = np.stack([f(np.linspace(0, 2 * np.pi, 61)) for f in (np.cos, np.sin)], axis=1)
 
 
 def mixture(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
     """Draw the density of a released mixture over one or two columns, with its components, peaks and saddles.
 
-    Two columns: level lines, from each to the next the density falls by the same factor; the last encloses
-    98% of the mixture. An ellipse is one standard deviation of a component, in the colour of its cluster.
-    Thin lines are the merge tree, from peak to peak over a saddle: a filled mark within a cluster, a hollow
-    one between clusters. One column: the density as a curve.
+    Two columns give contour lines. From each line to the next, the density falls by the same factor. The
+    last line encloses 98% of the mixture. An ellipse is one standard deviation of a component, in the colour
+    of its cluster. Thin lines are the merge tree: each runs from peak to peak over a saddle. The mark of a
+    saddle is filled within a cluster and hollow between clusters. One column gives the density as a curve.
 
     Parameters
     ----------
     source : Release or fitted estimator
-        Of `DPMoG`, `MorseClustering`, or a method with ``covariances=True``. Components that were not merged
-        are clusters of their own; of more than 60 of them, peaks and saddles are left out.
+        From `DPMoG`, `MorseClustering`, or a method with ``covariances=True``. Components that were not
+        joined count as clusters. With more than 60 of them, peaks and saddles are left out.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
     X : array-like of shape (n, d), optional
-        Rows to draw below, in the colours of their clusters. Such a picture shows people: the title says that
+        Rows to draw in the colours of their clusters. The picture then shows people, and its title says that
         it must not be published.
 
     Examples
@@ -68,7 +69,7 @@ def mixture(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = Non
     if model.n_features > 2:
         raise ParameterError(
             f"`source` must have one or two columns, got {model.n_features}. Draw its merge tree with "
-            "sfumato.plot.saddles, or its means with sfumato.plot.centres."
+            "sfumato.plot.saddles, or its means with sfumato.plot.centres"
         )
     labels = None if X is None else release.predict(X)
     ax = ax or new_axes()
@@ -77,33 +78,31 @@ def mixture(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = Non
     draw(release, land, ax)
     if labels is not None:
         _rows(np.asarray(X, dtype=np.float64), labels, land, ax)
-    text = in_words(len(land.groups.sizes), len(land.base.means), joined=isinstance(model, MorseModel))
+    text = in_words(model.groups)
     title(release, f"{release.method}, {text}\n{release.privacy.budget}", ax, shows_rows=X is not None)
     return ax
 
 
 class _Landscape(NamedTuple):
-    """What is drawn: a model, its mixture, its clusters and their colours, and the tree of its peaks."""
+    """What is drawn: a model, its mixture, its groups and their colours, and the tree of its peaks."""
 
-    model: MixtureModel | MorseModel
+    model: GroupedModel
     base: MixtureModel
     groups: Groups
     colours: list[str]
     tree: MorseTree | None
 
     @classmethod
-    def of(cls, model: MixtureModel | MorseModel) -> _Landscape:
-        groups = Groups.of(model)
-        if isinstance(model, MorseModel):
-            return cls(model, model.base, groups, groups.colours(), model.tree)
-        tree = merge_tree(model.mixture) if len(model.means) <= _MOST_JOINED else None
-        return cls(model, model, groups, groups.colours(), tree)
+    def of(cls, model: GroupedModel) -> _Landscape:
+        groups = model.groups
+        has_tree = groups.is_joined or len(groups.labels) <= _MOST_JOINED
+        return cls(model, model.base, groups, group_colours(groups), model.tree if has_tree else None)
 
     def component_colours(self) -> list[str]:
         return [self.colours[label] for label in self.groups.labels]
 
     def inner(self, tree: MorseTree) -> NDArray[np.bool_]:
-        """Whether each saddle lies between peaks of one cluster."""
+        """Whether each saddle lies within one cluster."""
         of_peak = np.empty(tree.n_peaks, dtype=np.int64)
         of_peak[tree.peaks.owners] = self.groups.labels
         first, second = of_peak[tree.saddles.peaks].T
@@ -117,7 +116,7 @@ class _Landscape(NamedTuple):
             yield int(cluster), self.base.means[weights.argmax()]
 
     def steps(self, column: int, low: float, high: float) -> FloatArray:
-        """Values of a column at which the density is taken: even steps, and more around narrow components."""
+        """Values of a column at which to compute the density, more around narrow components."""
         heaviest = np.argsort(-self.base.weights, kind="stable")[:_N_HEAVIEST]
         stds = np.sqrt(self.base.covariances[heaviest, column, column])
         around = (self.base.means[heaviest, column] + _AROUND[:, None] * stds).ravel()
@@ -125,7 +124,7 @@ class _Landscape(NamedTuple):
         return np.unique(np.concatenate([np.linspace(low, high, _N_STEPS), inside]))
 
     def levels(self) -> FloatArray:
-        """Log densities of the lines, rising by the same power of two."""
+        """Log densities of the lines, each higher than the last by the same power of two."""
         mixture = self.base.mixture
         top = mixture.log_density(mixture.means).max()
         bottom = np.quantile(mixture.log_density(mixture.sample(_N_SAMPLES, 0)), _OUTSIDE)
@@ -144,7 +143,7 @@ def _map(release: Release, land: _Landscape, ax: Axes) -> None:
 
 
 def _density(release: Release, land: _Landscape, ax: Axes) -> None:
-    """One sheet of haze above each level: sheets that lie on each other have no seams."""
+    """Draw one translucent sheet above each level. Sheets on top of each other have no seams."""
     from matplotlib.colors import to_rgba
 
     x, y = (land.steps(j, release.domain.low[j], release.domain.high[j]) for j in range(2))
@@ -172,7 +171,7 @@ def _ellipses(land: _Landscape, ax: Axes) -> None:
 
 
 def _edges(land: _Landscape, tree: MorseTree, ax: Axes) -> None:
-    """Lines from peak to peak over a saddle."""
+    """Draw lines from peak to peak over each saddle."""
     ink = ax.xaxis.label.get_color()
     ends = tree.peaks.positions[tree.saddles.peaks]
     for is_inner, saddle, (first, last) in zip(land.inner(tree), tree.saddles.positions, ends, strict=True):
@@ -181,7 +180,7 @@ def _edges(land: _Landscape, tree: MorseTree, ax: Axes) -> None:
 
 
 def _marks(peaks: FloatArray, saddles: FloatArray, inner: NDArray[np.bool_], ax: Axes) -> None:
-    """Peaks as dots, saddles as crosses, and what they mean below the axes."""
+    """Draw peaks as dots and saddles as crosses, with a legend below the axes."""
     ink, scale = ax.xaxis.label.get_color(), max(crowding(len(peaks)), 0.4)
     dots = ax.scatter(peaks[:, 0], peaks[:, 1], 22 * scale, color=ink, label="peak")
     dots.set(edgecolor="white", linewidth=0.6, zorder=2.5)
@@ -204,7 +203,7 @@ def _marks(peaks: FloatArray, saddles: FloatArray, inner: NDArray[np.bool_], ax:
 
 
 def _curve(release: Release, land: _Landscape, ax: Axes) -> None:
-    """The density of one column, filled in the colours of the clusters, above means and deviations."""
+    """Draw the density of one column in the colours of the clusters, above means and standard deviations."""
     strip(release, "density", ax)
     mixture = land.base.mixture
     x = land.steps(0, release.domain.low[0], release.domain.high[0])
@@ -233,7 +232,7 @@ def _curve(release: Release, land: _Landscape, ax: Axes) -> None:
 
 
 def _rows(rows: FloatArray, labels: IntArray, land: _Landscape, ax: Axes) -> None:
-    """Rows below everything else; those of one column as ticks under the components."""
+    """Draw rows below everything else. Rows of one column are ticks under the components."""
     mark, size = ".", 1.5
     if rows.shape[1] == 1:
         mark, size = "|", 4.0

@@ -13,13 +13,14 @@ from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
 from sfumato.plot.style import (
     MOST_CORNERS,
+    NOTHING,
     Source,
     counted,
     distinct_colours,
     frame,
     new_axes,
     number_size,
-    refusal,
+    part_of,
     released,
     say,
     title,
@@ -34,19 +35,19 @@ if TYPE_CHECKING:
 
 
 def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
-    """Draw the spans of a release with two columns, with the numbers of the larger ones.
+    """Draw the spans of a release with two columns, and the numbers of the larger spans.
 
-    Spans near each other differ in colour. If the metric is "geo", the columns are longitude and latitude,
-    and degrees of both are drawn as long as they are on the ground in the middle of the map.
+    Neighbouring spans differ in colour. If the metric is "geo", the columns are longitude and latitude. The
+    map is then to scale in its middle.
 
     Parameters
     ----------
     source : Release or fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
     X : array-like of shape (n, 2), optional
-        Rows to draw over the spans, pale where they are in none. Such a picture shows people: the title says
-        that it must not be published.
+        Rows to draw over the spans. Rows outside all spans are pale. The picture then shows people, and its
+        title says that it must not be published.
 
     Examples
     --------
@@ -65,16 +66,13 @@ def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None)
 
 
 def _spans(source: Source) -> tuple[Release, list[Span]]:
-    """Release and its spans, the largest first."""
+    """Return the release and its spans, the largest first."""
     release = released(source)
-    found: Sequence[Span] | None = getattr(release.model, "spans", None)
-    if found is None:
-        raise refusal(release, "spans")
+    found: Sequence[Span] = part_of(release, "spans", "spans")
     if release.model.n_features != 2:
         raise ParameterError(
             f"`source` must have spans over two columns, got {release.method} on {release.model.n_features} "
-            "columns. The boxes of a span, span.boxes, are there for any number of columns; "
-            "sfumato.plot.sizes draws how many rows each holds."
+            "columns. Draw the sizes of the spans with sfumato.plot.sizes, or use their boxes, span.boxes"
         )
     return release, sorted(found, key=lambda span: -span.count)
 
@@ -98,11 +96,11 @@ def _outlines(release: Release, found: list[Span], ax: Axes) -> None:
     size = number_size(ax)
     write_numbers(((span.label, _number_place(span, size)) for span in found), ax)
     if not found:
-        say("no place stands out of the noise", ax)
+        say(NOTHING, ax)
 
 
 def span_colours(release: Release, found: Sequence[Span]) -> list[str]:
-    """Return the colour of each span, the largest first: different for neighbours."""
+    """Return a colour for each span, the largest first. Neighbours differ."""
     size, n_features = 2 * release.domain.half_width, release.domain.n_features
     extents = np.array([span.extent / size for span in found]).reshape(-1, 2, n_features)
     centroids = np.array([span.centroid / size for span in found]).reshape(-1, n_features)
@@ -112,12 +110,12 @@ def span_colours(release: Release, found: Sequence[Span]) -> list[str]:
 def _path(span: Span) -> Path:
     from matplotlib.path import Path
 
-    # Holes run the other way round than outer rings, so that they stay empty.
+    # Holes run the other way round, so they stay empty.
     return Path.make_compound_path(*(Path(ring, closed=True) for rings in span.polygons for ring in rings))
 
 
 def _number_place(span: Span, size: FloatArray) -> FloatArray:
-    """Middle of the widest box of a span; above a span that the number would hide."""
+    """Middle of the widest box of a span, or above a span that the number would hide."""
     low, high = span.extent
     if (high - low < size).all():
         return np.array([(low[0] + high[0]) / 2, high[1] + size[1] / 2])

@@ -19,7 +19,7 @@ def budget(source: Source, ax: Axes | None = None) -> Axes:
     ----------
     source : Release or fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def budget(source: Source, ax: Axes | None = None) -> Axes:
 
 
 def step_shares(source: Source) -> dict[str, float]:
-    """Share of each step in the sum of the costs: epsilons for a pure budget, else the rhos of zCDP.
+    """Share of each step in the total cost, in epsilon for a pure budget and otherwise in rho.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
-from sfumato.public.models import CentreModel, MixtureModel, Model, MorseModel, SourceTargetModel
 from sfumato.release import Release
 
 if TYPE_CHECKING:
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = Release | PrivateClusterer
 
-# Okabe and Ito (2008): told apart with every kind of colour vision. Yellow and black are left out, because
-# they vanish on a white or on a black page.
+# Okabe and Ito (2008): distinct for every kind of colour vision. Yellow and black are left out, because
+# they vanish on a white or a black page.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 BLUE, VERMILLION = OKABE_ITO[:2]
-HAZE = "#7d8b99"  # for what stays behind: seen on a white and on a black page
-WITHIN = 1.96  # standard deviations to either side of a 95% interval
-MOST_CORNERS = 20_000  # beyond that, outlines weigh more than an image of them
+HAZE = "#7d8b99"  # for the background: visible on a white and on a black page
+NOTHING = "nothing stands out from the noise"
+MOST_CORNERS = 20_000  # above this, outlines need more space than an image
 _LARGEST_MARK = 1 / 14  # of the width of the axes
 _LONGEST_LABEL = 28
 _MOST_NUMBERS = 20  # on a map
-_NUMBER_SIZE = (0.07, 0.05)  # width and height that each of them takes, in longer sides of the map
+_NUMBER_SIZE = (0.07, 0.05)  # width and height of a number, as shares of the longer side of the map
 
 
 def blank(width: float, height: float) -> Figure:
-    """Return an empty figure, in inches, that pyplot does not know and nobody has to close.
+    """Return an empty figure of this size in inches. Pyplot does not know it, so nobody has to close it.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def blank(width: float, height: float) -> Figure:
 
 
 def column_names(source: Source) -> tuple[str, ...]:
-    """Names of the columns; "column 1", "column 2", ... if the table had none.
+    """Names of the columns, or "column 1", "column 2", ... if the table had none.
 
     Parameters
     ----------
@@ -75,27 +74,27 @@ def released(source: Source) -> Release:
     return source.release_
 
 
+def part_of(release: Release, name: str, wanted: str) -> Any:
+    """Return what the model offers under this name, or refuse a model that does not offer it."""
+    part = getattr(release.model, name, None)
+    if part is None:
+        raise refusal(release, wanted)
+    return part
+
+
 def refusal(release: Release, wanted: str) -> ParameterError:
-    """Return the error of a release that has not what is `wanted`: it names a picture that can be drawn."""
-    model, columns = release.model, counted(release.model.n_features, "column")
+    """Return the error for a release without what is `wanted`. It names a picture that can be drawn."""
+    columns, picture = (
+        counted(release.model.n_features, "column"),
+        getattr(release.model, "picture", "budget"),
+    )
     return ParameterError(
-        f"`source` must have {wanted}, got {release.method} on {columns}. What it has is drawn by "
-        f"sfumato.plot.{_picture(model)}"
+        f"`source` must have {wanted}, got {release.method} on {columns}. Draw it with sfumato.plot.{picture}"
     )
 
 
-def _picture(model: Model) -> str:
-    if isinstance(model, MixtureModel | MorseModel):
-        return "mixture" if model.n_features <= 2 else "saddles"
-    if isinstance(model, CentreModel):
-        return "centres"
-    if hasattr(model, "spans"):
-        return "spans" if model.n_features == 2 else "sizes"
-    return "places" if isinstance(model, SourceTargetModel) and model.n_features == 2 else "budget"
-
-
 def counted(count: int, one: str) -> str:
-    """Return so many of a thing in words."""
+    """Return a number of things in words."""
     return f"1 {one}" if count == 1 else f"{count:,} {one}s"
 
 
@@ -118,24 +117,24 @@ def _no_matplotlib() -> ImportError:
 
 
 def short_names(names: Iterable[str]) -> list[str]:
-    """Return names on one line each, cut where they are long."""
+    """Return each name on one line, cut if it is long."""
     tidy = (" ".join(name.split()) for name in names)
     return [name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…" for name in tidy]
 
 
 def title(release: Release, text: str, ax: Axes, *, shows_rows: bool = False) -> None:
-    """Write the title; one that says so, if the picture must not be published."""
+    """Write the title, with a warning if the picture must not be published."""
     if release.privacy.seeded or shows_rows:
-        reason = "SHOWS ROWS" if shows_rows else "SEEDED"
+        reason = "SHOWS RECORDS" if shows_rows else "SEEDED"
         ax.set_title(f"{reason}: DO NOT PUBLISH\n{text}", color=VERMILLION, fontweight="bold")
     else:
         ax.set_title(text)
 
 
 def frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
-    """Axes over the public box of two columns, to scale unless the columns differ too much.
+    """Set the axes to the public bounds of two columns, to scale unless the columns differ too much.
 
-    One unit of the second column is as long as `stretch` units of the first.
+    One unit of the second column is drawn as long as `stretch` units of the first.
     """
     (x_low, y_low), (x_high, y_high) = release.domain.low, release.domain.high
     ax.set_xlim(x_low, x_high)
@@ -148,7 +147,7 @@ def frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
 
 
 def strip(release: Release, ylabel: str, ax: Axes) -> None:
-    """Axes over the public bounds of one column."""
+    """Set the axes to the public bounds of one column."""
     ax.set_xlim(release.domain.low[0], release.domain.high[0])
     ax.set_xlabel(short_names(column_names(release))[0], parse_math=False)
     ax.set_ylabel(ylabel)
@@ -156,7 +155,7 @@ def strip(release: Release, ylabel: str, ax: Axes) -> None:
 
 
 def longer_side(ax: Axes) -> FloatArray:
-    """How much of each column is as long as the longer side of the axes."""
+    """Length of the longer side of the axes, in units of each column."""
     size, aspect = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]), ax.get_aspect()
     if isinstance(aspect, str):
         return size
@@ -165,40 +164,40 @@ def longer_side(ax: Axes) -> FloatArray:
 
 
 def mark_areas(sizes: FloatArray, ax: Axes, largest: float | None = None) -> FloatArray:
-    """Areas of marks in square points, proportional to sizes; `largest` is a width in axes."""
+    """Areas of marks in square points, proportional to sizes. `largest` is a share of the axes."""
     largest = _LARGEST_MARK * crowding(len(sizes)) if largest is None else largest
     width = 72 * ax.bbox.width / ax.figure.dpi
     return (largest * width) ** 2 * shares_of_largest(sizes)
 
 
 def crowding(n_marks: int) -> float:
-    """Factor by which marks shrink where there are many."""
+    """Factor by which marks shrink if there are many."""
     return min(1.0, 3 / math.sqrt(max(n_marks, 1)))
 
 
 def shares_of_largest(sizes: FloatArray) -> FloatArray:
-    """Sizes as shares of the largest; noise may have made some negative."""
+    """Sizes as shares of the largest. Negative sizes, which noise can cause, count as 0."""
     sizes = np.maximum(sizes, 0.0)
     shares: FloatArray = sizes / max(float(sizes.max(initial=0.0)), 1e-300)
     return shares
 
 
 def number(text: int, x: float, y: float, shrink: float, ax: Axes) -> None:
-    """Write a number that stands out of any background; `shrink` makes it smaller."""
+    """Write a number that is legible on any background. `shrink` makes it smaller."""
     style = {"color": "white", "fontweight": "bold", "ha": "center", "va": "center_baseline"}
     size = 10 * max(shrink, 0.6)
     ax.text(x, y, str(text), style, fontsize=size, path_effects=outline(2.6), zorder=4)
 
 
 def outline(width: float) -> list[AbstractPathEffect]:
-    """Return the effect of a dark line around white marks and numbers."""
+    """Return the effect that draws a dark line around white marks and numbers."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground="#222222")]
 
 
 def distinct_colours(extents: FloatArray, centroids: FloatArray) -> list[str]:
-    """For each of n shapes the colour whose bearers, so far, are furthest away.
+    """For each of n shapes, choose the colour whose nearest earlier shape is farthest away.
 
     Parameters
     ----------
@@ -216,13 +215,13 @@ def distinct_colours(extents: FloatArray, centroids: FloatArray) -> list[str]:
 
 
 def number_size(ax: Axes) -> FloatArray:
-    """Width and height that a number on a map takes, in its columns."""
+    """Width and height of a number on a map, in units of its columns."""
     size: FloatArray = longer_side(ax) * _NUMBER_SIZE
     return size
 
 
 def write_numbers(wanted: Iterable[tuple[int, FloatArray]], ax: Axes) -> None:
-    """Write numbers on a map at the places wanted, the first ones first, none over another."""
+    """Write numbers on a map, the first first. Numbers that would overlap are left out."""
     size = number_size(ax)
     low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
     places: dict[int, FloatArray] = {}

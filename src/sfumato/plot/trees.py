@@ -1,4 +1,4 @@
-"""The merge tree of a mixture: its peaks, and the saddles at which they join."""
+"""The merge tree of a mixture: its peaks, and the saddles where they join."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.plot.branches import Branches, label_axes
-from sfumato.plot.groups import Groups, in_words, mixture_of
+from sfumato.plot.groups import group_colours, in_words, mixture_of
 from sfumato.plot.style import Source, crowding, mark_areas, new_axes, title, write_numbers
 from sfumato.public.mixtures import MorseTree
-from sfumato.public.models import MixtureModel, MorseModel
+from sfumato.public.models import GroupedModel
+from sfumato.public.models.groups import Groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_NAMED = 3  # components in the label of a peak
-_SHALLOW = 2.0  # powers of ten; a tree of less has finer ticks
-_MOST_LETTERS = 50  # in all labels of peaks, side by side
+_MOST_NAMED = 3  # components named in the label of a peak
+_SHALLOW = 2.0  # powers of ten, below which a tree has finer ticks
+_MOST_LETTERS = 50  # in the labels of all peaks side by side
 
 
 def saddles(source: Source, ax: Axes | None = None) -> Axes:
-    """Draw the merge tree of a released mixture, of any number of columns.
+    """Draw the merge tree of a released mixture with any number of columns.
 
-    A dot is a peak of the density, at its height; its area is proportional to the rows of its components,
-    whose numbers stand above it. Two branches join at the height of the saddle between them: where the
-    density is lowest on the best path. Clusters have one colour and a number. A dashed line is drawn at the
-    level that cuts the tree into them, if there is one; there is none if doubtful ones were joined first.
+    A dot is a peak of the density, drawn at its height. Its area is proportional to the size of its
+    components, and their numbers stand above it. Two branches join at the height of the saddle between them:
+    the lowest density on the best path. Each cluster has one colour and a number. A dashed line marks the
+    level that cuts the tree into these clusters. There is no such level if doubtful clusters were joined
+    first.
 
     Parameters
     ----------
     source : Release or fitted estimator
-        Of `MorseClustering`, or of a method that releases a mixture, which is then cut where
-        `MorseClustering` would cut it. Saddles between more than about 100 components take long to find.
+        From `MorseClustering`, or from a method that releases a mixture. The tree of such a mixture is cut
+        where `MorseClustering` would cut it. Saddles between more than 100 components take long to find.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Where to draw. By default, a new figure.
 
     Examples
     --------
@@ -45,16 +47,14 @@ def saddles(source: Source, ax: Axes | None = None) -> Axes:
     """
     release, model = mixture_of(source)
     ax = ax or new_axes()
-    merged = MorseModel(model, len(model.means)).cut() if isinstance(model, MixtureModel) else model
-    groups = Groups.of(merged)
-    _draw(merged, groups, ax)
-    text = in_words(len(groups.sizes), len(groups.labels), joined=True)
-    title(release, f"{release.method}, {text}\n{release.privacy.budget}", ax)
+    groups = model.groups if model.groups.is_joined else model.base.joined()
+    _draw(model, groups, ax)
+    title(release, f"{release.method}, {in_words(groups)}\n{release.privacy.budget}", ax)
     return ax
 
 
-def _draw(model: MorseModel, groups: Groups, ax: Axes) -> None:
-    tree, colours = model.tree, groups.colours()
+def _draw(model: GroupedModel, groups: Groups, ax: Axes) -> None:
+    tree, colours = model.tree, group_colours(groups)
     heights = _heights(tree)
     bottom = 1.15 * min(heights.min(), -math.log10(2))
     branches = Branches.of(heights, tree.linkage[:, :2].astype(np.int64), _clusters(tree, groups))
@@ -75,7 +75,7 @@ def _draw(model: MorseModel, groups: Groups, ax: Axes) -> None:
 
 
 def _cut(tree: MorseTree, n_clusters: int, levels: FloatArray) -> float | None:
-    """Height that cuts the tree into the clusters, if there is one."""
+    """Height that cuts the tree into these clusters, if there is one."""
     n_joined = tree.n_peaks - n_clusters
     if n_joined < 0 or (tree.order is not None and (tree.order[:n_joined] >= n_joined).any()):
         return None
@@ -83,7 +83,7 @@ def _cut(tree: MorseTree, n_clusters: int, levels: FloatArray) -> float | None:
 
 
 def _heights(tree: MorseTree) -> FloatArray:
-    """Density of each peak, then of each join, as a power of ten of that of the highest peak."""
+    """Density of each peak, then of each join, relative to the highest peak, as a power of ten."""
     peaks = tree.peaks.log_densities - tree.peaks.log_densities[0]
     found: FloatArray = np.concatenate([peaks, -tree.linkage[:, 2]]) / math.log(10)
     return found
@@ -96,8 +96,8 @@ def _clusters(tree: MorseTree, groups: Groups) -> IntArray:
     return found
 
 
-def _peaks(model: MorseModel, branches: Branches, colours: list[str], ax: Axes) -> None:
-    """Dots, and the numbers of their components on the upper axis."""
+def _peaks(model: GroupedModel, branches: Branches, colours: list[str], ax: Axes) -> None:
+    """Draw dots, and the numbers of their components above."""
     n_peaks, owners = branches.n_peaks, model.tree.peaks.owners
     sizes = np.bincount(owners, model.base.sizes, n_peaks).astype(np.float64)
     areas = mark_areas(sizes, ax, largest=0.9 / max(branches.width, 16))
@@ -114,7 +114,7 @@ def _name(components: IntArray) -> str:
 
 
 def _axis(bottom: float, ax: Axes) -> None:
-    """The density on the left, in powers of ten or finer, and peaks above."""
+    """Label the density on the left, in powers of ten or finer, and the peaks above."""
     if bottom > -_SHALLOW:
         ticks = np.log10([1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01])
     else:
@@ -122,4 +122,4 @@ def _axis(bottom: float, ax: Axes) -> None:
     ax.set_ylim(bottom, -0.08 * bottom)
     shown = ticks[ticks >= bottom]
     ax.set_yticks(shown, [f"{100 * 10**t:.3g}%" if t > -4 else f"$10^{{{t:.0f}}}$" for t in shown])
-    label_axes("peaks, by the numbers of their components", "density, as a share of the highest", ax)
+    label_axes("peaks, with the numbers of their components", "density, relative to the highest peak", ax)

@@ -1,4 +1,4 @@
-"""A report on a release that an official can read: one HTML file, made from the release alone."""
+"""A report on a release for readers who are not experts: one HTML file, made from the release alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from pathlib import Path
 from string import Template
 
 from sfumato.budget.statement import SEEDED_WARNING
-from sfumato.public.models import CentreModel, MixtureModel, MorseModel, SourceTargetModel
+from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release, write_whole
+from sfumato.report import centres, mixtures, places, spans  # noqa: F401  # which register their models
 from sfumato.report.account import public_facts, steps, verification
-from sfumato.report.findings import clusters, rows_in_words
-from sfumato.report.guarantee import Guarantee, in_words
-from sfumato.report.markup import facts, paragraph
-from sfumato.report.mixtures import mixtures
-from sfumato.report.places import places
-from sfumato.report.spans import spans
+from sfumato.report.findings import findings
+from sfumato.report.markup import facts
+from sfumato.report.protection import Protection, in_words
 
 __all__ = ["render", "write"]
 
@@ -27,7 +25,7 @@ __all__ = ["render", "write"]
 def write(release: Release, path: str | os.PathLike[str]) -> Path:
     """Write the report on a release: one HTML file that needs no network.
 
-    The file is written under a temporary name and renamed, so that no half-written report can be seen.
+    The file is written under a temporary name and then renamed, so nobody sees half a report.
 
     Parameters
     ----------
@@ -37,11 +35,11 @@ def write(release: Release, path: str | os.PathLike[str]) -> Path:
     Returns
     -------
     Path
-        Where the report is.
+        The path of the report.
 
     Privacy
     -------
-    Reads released values and public parameters only, and spends nothing.
+    Reads released values and public parameters only, and costs no budget.
 
     Examples
     --------
@@ -58,16 +56,16 @@ def render(release: Release) -> str:
     ----------
     release : Release
     """
-    guarantee = Guarantee.of(release.privacy)
+    protection = Protection.of(release.privacy)
     here = files(__name__)
     script = here.joinpath("choices.js").read_text("utf-8")
     return Template(here.joinpath("page.html").read_text("utf-8")).substitute(
-        title=html.escape(f"Clusters of a confidential table, by {release.method}"),
+        title=html.escape(f"Clusters in a confidential table, found by {release.method}"),
         style=here.joinpath("style.css").read_text("utf-8"),
         banner=_banner() if release.privacy.seeded else "",
-        summary=_summary(release, guarantee),
-        protection=in_words(guarantee),
-        findings=_findings(release),
+        summary=_summary(release, protection),
+        protection=in_words(protection),
+        findings=findings(release.model, release),
         budget=steps(release),
         public=public_facts(release),
         verify=verification(release),
@@ -76,31 +74,27 @@ def render(release: Release) -> str:
     )
 
 
-def _findings(release: Release) -> str:
-    model = release.model
-    if isinstance(model, CentreModel):
-        return clusters(release, model)
-    if isinstance(model, MixtureModel | MorseModel):
-        return mixtures(release, model)
-    if isinstance(model, SourceTargetModel):
-        return places(release, model)
-    if hasattr(model, "spans"):
-        return spans(release, model.spans)
-    return paragraph(f"The release holds a {type(model).__name__}, for which this report has no picture.")
-
-
 def _banner() -> str:
     return (
         f'<div class="banner" role="alert"><strong>{SEEDED_WARNING}</strong>'
-        "<p>The noise of this run came from a seed. Whoever guesses the seed can remove the noise, so none "
-        "of the guarantees below holds. Run it again without <code>random_state</code>.</p></div>"
+        "<p>The noise in this run came from a seed. Anyone who guesses the seed can remove the noise, so "
+        "none of the guarantees below holds. Run it again without <code>random_state</code>.</p></div>"
     )
 
 
-def _summary(release: Release, guarantee: Guarantee) -> str:
+def _summary(release: Release, protection: Protection) -> str:
     counted = {
         "Columns": str(release.domain.n_features),
-        "Rows": rows_in_words(release),
+        "Records": _records(release),
         "Released": release.created[:10],
     }
-    return facts(guarantee.summary() | counted)
+    return facts(protection.summary() | counted)
+
+
+def _records(release: Release) -> str:
+    """How many records the table has, if the release says so."""
+    synopsis: GridSynopsis | None = getattr(release.model, "synopsis", None)
+    if synopsis is None:
+        return "not released"
+    about = f" (noise ± {synopsis.rows_std:,.0f})" if synopsis.rows_std else " (public)"
+    return f"{synopsis.noisy_rows:,.0f}{about}"

@@ -1,4 +1,4 @@
-"""What each step asked and cost, what was public, and how a reader can check it."""
+"""What each step asked and cost, what was public, and how readers can check it."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def steps(release: Release) -> str:
     told = ", ".join(f"{step} {share:.1%}" for step, share in shares.items())
     picture = figure(
         partial(plot.budget, release),
-        f"Picture: bars with the share of the budget that each step took: {told}.",
-        "Share of each step in the budget.",
+        f"Picture: bars with each step's share of the budget: {told}.",
+        "Each step's share of the budget.",
         salt="budget",
         size=(5.2, 1.1 + 0.45 * len(shares)),
     )
     head = ("step", "times", "mechanism", "sensitivity", "noise scale", "noise (std)", "cost")
     counted = Counter(release.privacy.steps)
     rows = [(record.step, str(times), *_row(record, times)) for record, times in counted.items()]
-    foot = ("all", str(len(release.privacy.steps)), "", "", "", "", str(release.privacy.spent))
-    caption = "Every question that was asked of the confidential table, and what it cost"
+    foot = ("total", str(len(release.privacy.steps)), "", "", "", "", str(release.privacy.spent))
+    caption = "Every question asked of the confidential table, and its cost"
     return picture + table(caption, head, rows, foot=foot, texts=("mechanism",)) + _about_steps(release)
 
 
 def public_facts(release: Release) -> str:
-    """Return the section on parameters and bounds, as HTML."""
+    """Return the section on settings and bounds, as HTML."""
     rows = [(name, "not set" if value is None else str(value)) for name, value in release.parameters.items()]
     rows.append(("budget", str(release.privacy.budget)))
     return "".join(
         [
             paragraph(
-                "The guarantee presumes that these values were chosen without a look at the table. They are "
-                "not protected."
+                "The guarantee assumes that these values were chosen without looking at the table. They are "
+                "public, so they are not protected."
             ),
-            table("Parameters of the method", ("parameter", "value"), rows, texts=("value",)),
+            table("Settings of the method", ("setting", "value"), rows, texts=("value",)),
             _bounds_table(release),
         ]
     )
@@ -59,16 +59,16 @@ def verification(release: Release) -> str:
     ]
     return "".join(
         [
-            table("The release that this report describes", ("property", "value"), rows, texts=("value",)),
+            table("The release behind this report", ("property", "value"), rows, texts=("value",)),
             paragraph(
-                "The release is one JSON file. Its field sha256 must show the number above, and the library "
-                "checks it whenever it reads the file. It also computes the total of the budget again from "
-                "the steps. Labels for new rows come from the same file:"
+                "The release is one JSON file. Its field sha256 must show the number above. The library "
+                "checks this whenever it reads the file, and it recomputes the total cost from the steps. "
+                "The same file gives labels for new records:"
             ),
             "<pre><code>from sfumato import Release\n\n"
             'release = Release.load("release.json")\n'
-            "print(release.privacy)\nrelease.predict(new_rows)</code></pre>",
-            paragraph(f"To cite: {_citation(release)}"),
+            "print(release.privacy)\nrelease.predict(new_records)</code></pre>",
+            paragraph(f"To cite this release: {_citation(release)}"),
         ]
     )
 
@@ -83,18 +83,18 @@ def _row(record: Record, times: int) -> tuple[str, str, str, str, str]:
 
 def _about_steps(release: Release) -> str:
     text = (
-        "Sensitivity is the most that one protected unit can change the exact answer; the noise is made to "
-        "cover it. "
+        "The sensitivity of a question is the most that one protected record or person can change its exact "
+        "answer. The noise is scaled to cover it. "
     )
     match release.privacy.budget.kind:
         case "pure":
-            text += "The costs add up to the whole."
+            text += "The costs add up to the total."
         case "zcdp":
-            text += "In rho the costs add up to the whole; an epsilon counts as at most half its square."
+            text += "In rho, the costs add up to the total. An epsilon counts as at most half its square."
         case "approximate":
             text += (
-                "The whole is not the sum of the parts but the smallest of the proved bounds: the sum, "
-                "privacy-loss distributions, Rényi divergences. The picture compares the steps by their rho."
+                "The total is not the sum of the costs. It is the smallest of three proven bounds: the sum, "
+                "privacy-loss distributions, and Rényi divergences. The picture compares the steps by rho."
             )
     return paragraph(text, "note")
 
@@ -105,16 +105,17 @@ def _bounds_table(release: Release) -> str:
         (name, f"{low:,.10g}", f"{high:,.10g}")
         for name, low, high in zip(plot.column_names(release), domain.low, domain.high, strict=True)
     ]
-    caption = "Public bounds of the columns; values outside were moved to the nearest bound"
+    caption = "Public bounds of the columns. Values outside were moved to the nearest bound."
     if domain.radius is not None:
         caption = (
-            f"Box around the public ball of radius {domain.radius:g}; rows outside were moved to its surface"
+            f"Box around the public ball of radius {domain.radius:g}. Records outside the ball were moved to "
+            "its surface."
         )
     return table(caption, ("column", "lower bound", "upper bound"), rows)
 
 
 def _citation(release: Release) -> str:
     return (
-        f"clustering by {release.method}, differentially private with {release.privacy.budget}, unit: "
-        f"{release.privacy.unit}; made with sfumato {release.library} on {release.created[:10]}."
+        f"clustering by {release.method}, differentially private with {release.privacy.budget} for "
+        f"{release.privacy.unit}, made with sfumato {release.library} on {release.created[:10]}."
     )

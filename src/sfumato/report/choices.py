@@ -1,4 +1,4 @@
-"""Sliders: the same release read in several ways, all of them in the page, one of them shown."""
+"""Sliders: a page holds several readings of one release and shows one at a time."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 MOST_FRAMES = 12
-MOST_BYTES = 2_500_000  # for all frames of a page; the whole stays readable on a phone and below 6 MB
+MOST_BYTES = 2_500_000  # for all readings on a page, which keeps the page below 6 MB
 _DECADE = (1, 2, 5)
 
 
 def slider(name: str, label: str, values: Sequence[int], chosen: int, show: Callable[[int], str]) -> str:
-    """Return what `show` makes of each value, and a slider that says which is seen.
+    """Return what `show` makes of each value, and a slider to choose between them.
 
-    Without scripts, and on paper, there is the chosen one, or the one that was left there.
+    Without scripts, the page shows the chosen value. Paper shows the value at which the slider stands.
 
     Parameters
     ----------
     name : str
-        Identifies the slider in the page.
+        Identifier of the slider in the page.
     label : str
         What the values are.
     values : sequence of int
-        Increasing, `chosen` among them. If there are many, some of them are left out.
+        Increasing, with `chosen` among them. If there are many, some are left out.
     chosen : int
-        The value of the release.
+        The value that was released.
     show : function
         Returns the HTML for a value.
     """
@@ -50,7 +50,7 @@ def slider(name: str, label: str, values: Sequence[int], chosen: int, show: Call
 
 
 def thinned(values: Sequence[int], chosen: int, most: int) -> list[int]:
-    """At most so many of the values, evenly, with the first, the last and the chosen one."""
+    """At most `most` of the values, evenly spread, with the first, the last and the chosen one."""
     if most < 3:
         return [chosen]
     if len(values) <= most:

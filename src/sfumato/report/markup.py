@@ -1,4 +1,4 @@
-"""Pieces of HTML. Every function escapes the text that it is given."""
+"""Pieces of HTML. Every function escapes its text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato import plot
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A colour that no picture uses: the browser puts the ink of the page in its place, light or dark.
+# A colour that no picture uses. The page replaces it with the colour of its text, light or dark.
 _INK = "#010203"
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _STYLE: dict[Any, Any] = dict.fromkeys(_INKED, _INK) | {
@@ -57,7 +57,7 @@ def table(
     foot : sequence of str
         A last row of totals.
     texts : sequence of str
-        Those of `head`, after the first, that stand over words and not over numbers.
+        Names in `head`, other than the first, of columns that hold words instead of numbers.
     """
     words = [j == 0 or name in texts for j, name in enumerate(head)]
     parts = [
@@ -82,12 +82,12 @@ def figure(
     draw : callable
         Draws on the axes that it is given.
     alt : str
-        What the picture shows, for those who do not see it.
+        What the picture shows, for readers who cannot see it.
     caption : str
     salt : str
-        Tells the identifiers of this picture from those of others in the page.
+        Makes the identifiers of this picture unique in the page.
     size : (float, float)
-        Width and height in inches; the height that the picture does not need is cut off.
+        Width and height in inches. Unused height is cut off.
     """
     svg = _svg(draw, salt, size)
     opening = f'<svg role="img" aria-label="{html.escape(alt)}" viewBox="{_view_box(svg)}">'
@@ -124,7 +124,7 @@ def _svg(draw: Callable[[Axes], object], salt: str, size: tuple[float, float]) -
 
 
 def _apart(svg: str, salt: str) -> str:
-    """Prefix the identifiers, which matplotlib counts from one in each picture."""
+    """Prefix the identifiers, because matplotlib starts from one in each picture."""
     svg = re.sub(r'(<[^<>]* id=")', rf"\g<1>{salt}-", svg)
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{salt}-", svg)
 

@@ -1,4 +1,4 @@
-"""The picture of a mixture, the tree that joins its components, and the tables under them."""
+"""Mixtures: the picture, the tree that joins components, and the tables under them."""
 
 from __future__ import annotations
 
@@ -8,147 +8,145 @@ from functools import partial
 import numpy as np
 
 from sfumato import plot
-from sfumato.plot.groups import Groups, in_words
+from sfumato.plot.groups import in_words
 from sfumato.public.mixtures import MorseTree
-from sfumato.public.models import MixtureModel, MorseModel
+from sfumato.public.models import GroupedModel, MixtureModel, MorseModel
+from sfumato.public.models.groups import Groups
 from sfumato.release import Release
 from sfumato.report.choices import slider
-from sfumato.report.findings import coordinate, size_picture
+from sfumato.report.findings import LONGEST_TABLE, NO_COST, coordinate, findings, share, size_picture
 from sfumato.report.markup import figure, paragraph, table
 
-_LONGEST_TABLE = 100
 _SHAPES = {1: "the density of one column", 2: "a map of two columns"}
 
 _COMPONENTS = (
-    "The table is described as a mixture: a sum of components. A component is a cloud of rows around a mean, "
-    "dense in the middle and thinner outwards, with a spread of its own in each column. In each column, "
-    "about two of three of its rows are within one standard deviation of the mean."
+    "The table is described as a mixture: a sum of components. A component is a cloud of records around "
+    "their mean. It is dense in the middle and thinner further out, with its own spread in each column. In "
+    "each column, about two of three records of a component are within one standard deviation of the mean."
 )
 _NOISE = (
-    "Means, spreads and sizes carry noise, which weighs more the fewer rows there are: a small component may "
-    "be noise alone. Sizes are estimates, at least 0."
+    "Means, spreads and sizes contain noise. The fewer records there are, the more the noise matters: a "
+    "small component may be nothing but noise. Sizes are estimates and never below 0."
 )
 _JOINING = (
-    "One group of rows may need several components, if it is long or bent. So components are joined to "
-    "clusters. The density says how close to each other rows lie; it has a peak at one or several "
+    "A long or bent group of records may need several components. So components are joined into clusters. "
+    "The density says how close together records lie. It has peaks, and each peak belongs to one or more "
     "components. Two peaks belong together if the density falls little on the best path between them. The "
-    "lowest point of that path is called a saddle. Think of a mountain range: peaks that a high ridge "
-    "connects are one massif, and a deep valley parts two."
+    "lowest point of that path is called a saddle. Think of a mountain range: peaks on one high ridge are "
+    "one massif, and a deep valley separates two."
 )
 _CUTS = (
-    "The tree that joins the components can be cut anywhere: into fewer clusters than here, or into more, "
-    "some of which may be noise. That costs nothing, and needs nobody's data."
+    "The tree that joins the components can be cut anywhere. It can give fewer clusters than here, or more, "
+    f"some of which may be noise. {NO_COST}"
 )
 _DEPTH = (
-    "How far the density falls at a saddle says how clearly two clusters are apart: a fall to 90% of the "
-    "lower peak hardly parts them, a fall to 10% does so clearly. The lower peak is the lower one of the two "
-    "that are highest on either side."
+    "How far the density falls at a saddle says how clearly two clusters are separated. A fall to 90% of the "
+    "lower peak hardly separates them. A fall to 10% separates them clearly. On either side of the saddle, "
+    "the highest peak counts; the lower peak is the lower of these two."
 )
 _WITHIN = (
-    "Within the clusters, the density on the best path from peak to peak falls to no less than {lowest} of "
-    "the lower peak."
+    "Within the clusters, the density on the best path from peak to peak never falls below {lowest} of the "
+    "lower peak."
 )
 _LABELS = (
-    "The {one} of a new row, which prediction gives, is computed from this release. It says something about "
-    "that row, and so it is not protected: the labels of the rows of the table are not part of the release "
-    "and must not be published."
+    "Prediction gives the {one} of a new record. It uses this release only, but it says something about that "
+    "record, so it is not protected. The labels of the records in the table are not part of the release and "
+    "must not be published."
 )
 _CAPTIONS = {
     1: (
-        "The density of the column, within the public bounds. Under it: the mean of each component, with one "
-        "standard deviation to both sides."
+        "The density of the column, within the public bounds. The marks under it are the mean of each "
+        "component, with one standard deviation to either side."
     ),
     2: (
-        "The density, within the public bounds: from each line to the next it falls by the same factor. An "
-        "ellipse is one standard deviation around the mean of a component. Thin lines, which are left out if "
-        "there are many, run from peak to peak over the saddles."
+        "The density, within the public bounds. From each line to the next, it falls by the same factor. An "
+        "ellipse is one standard deviation around the mean of a component. Thin lines run from peak to peak "
+        "over the saddles. They are left out if there are many."
     ),
 }
 _NUMBERS = (
-    " Colours tell neighbouring {one}s apart. The larger {one}s carry the number that prediction gives to "
-    "their rows."
+    " Neighbouring {one}s have different colours. The larger {one}s carry the number that prediction gives "
+    "to their records."
 )
 _PARALLEL = (
-    "Each {one} is a line through its mean, with the number that prediction gives to its rows. Larger {one}s "
-    "have thicker lines; a band, where there is one, is one standard deviation. Each column has an axis "
-    "between its public bounds."
+    "Each {one} is a line through its mean, with the number that prediction gives to its records. Thicker "
+    "lines mean larger {one}s. A shaded band, if there is one, is one standard deviation. Each column has "
+    "its own axis between its public bounds."
 )
 _TREE = (
-    "From the top down: each dot is a peak, with the numbers of its components above it and an area "
-    "proportional to their rows. Two branches join where the density is lowest on the best path between "
-    "them. The dashed line cuts the tree into clusters, which have their number there."
+    "Read the tree from the top down. Each dot is a peak. The numbers of its components stand above it, and "
+    "its area is proportional to their records. Two branches join at the lowest density on the best path "
+    "between them. The dashed line, if there is one, cuts the tree into clusters. Each cluster carries its "
+    "number."
 )
 
 
-def mixtures(release: Release, model: MixtureModel | MorseModel) -> str:
-    """Return the section on a mixture and on the clusters of its components, as HTML."""
-    if isinstance(model, MixtureModel):
-        return (
-            paragraph(_COMPONENTS) + _shown(release, Groups.of(model), "component", "") + _notes("component")
-        )
+@findings.register
+def _(model: MixtureModel, release: Release) -> str:
+    return "".join([paragraph(_COMPONENTS), _shown(release, model, ""), _notes("component")])
+
+
+@findings.register
+def _(model: MorseModel, release: Release) -> str:
     numbers = range(1, max(model.tree.n_peaks, model.n_clusters) + 1)
     cuts = slider("reading", "Number of clusters:", numbers, model.n_clusters, partial(_cut, release, model))
     return "".join([paragraph(_COMPONENTS), paragraph(_JOINING), paragraph(_CUTS), cuts, _notes("cluster")])
 
 
 def _cut(release: Release, model: MorseModel, n_clusters: int) -> str:
-    """What the release shows if its tree is cut into so many clusters."""
+    """What the release shows if its tree is cut into this number of clusters."""
     cut = model.cut(n_clusters)
-    release, groups, suffix = replace(release, model=cut), Groups.of(cut), f"-{n_clusters}"
-    shown = _shown(release, groups, "cluster", suffix)
-    return shown + _tree(release, cut, groups, f"tree{suffix}") + _saddles(cut.tree, groups)
+    release, suffix = replace(release, model=cut), f"-{n_clusters}"
+    shown = _shown(release, cut, suffix)
+    return shown + _tree(release, cut, f"tree{suffix}") + _saddles(cut.tree, cut.groups)
 
 
-def _shown(release: Release, groups: Groups, one: str, suffix: str) -> str:
-    return "".join(
-        [
-            _picture(release, groups, one, f"mixture{suffix}"),
-            size_picture(release, f"{one}s", len(groups.sizes), salt=f"sizes{suffix}"),
-            _group_table(release, groups, one),
-        ]
-    )
+def _shown(release: Release, model: GroupedModel, suffix: str) -> str:
+    picture = _picture(release, model.groups, f"mixture{suffix}")
+    sizes = size_picture(release, model.estimated_sizes, f"sizes{suffix}")
+    return picture + sizes + _group_table(release, model.groups)
 
 
 def _notes(one: str) -> str:
     return paragraph(_NOISE) + paragraph(_LABELS.format(one=one))
 
 
-def _picture(release: Release, groups: Groups, one: str, salt: str) -> str:
-    n_features = release.domain.n_features
-    shape = _SHAPES.get(n_features, "parallel coordinates")
-    text = in_words(len(groups.sizes), len(groups.labels), joined=one == "cluster")
-    largest = int(np.argmax(groups.sizes))
+def _picture(release: Release, groups: Groups, salt: str) -> str:
+    n_features, largest = release.domain.n_features, int(np.argmax(groups.sizes))
+    shape = _SHAPES.get(n_features, "one axis per column")
     alt = (
-        f"Picture: {shape} ({', '.join(plot.column_names(release))}) with {text}; the largest is number "
-        f"{largest}, with about {groups.sizes[largest]:,.0f} rows. The table below gives all numbers."
+        f"Picture: {shape} ({', '.join(plot.column_names(release))}) with {in_words(groups)}. The largest is "
+        f"number {largest}, with about {groups.sizes[largest]:,.0f} records. The table below gives all "
+        "numbers."
     )
     if n_features > 2:
-        draw, caption = partial(plot.centres, release), _PARALLEL.format(one=one)
+        draw, caption = partial(plot.centres, release), _PARALLEL.format(one=groups.name)
     else:
         draw = partial(plot.mixture, release)
-        caption = _CAPTIONS[n_features] + _NUMBERS.format(one=one)
+        caption = _CAPTIONS[n_features] + _NUMBERS.format(one=groups.name)
     return figure(draw, alt, caption, salt=salt, size=(5.2, 4.7 if n_features == 2 else 3.6))
 
 
-def _group_table(release: Release, groups: Groups, one: str) -> str:
+def _group_table(release: Release, groups: Groups) -> str:
     total, counts = groups.sizes.sum(), np.bincount(groups.labels)
-    joined = one == "cluster"
-    head = [one, *["components"] * joined, "rows", "share", *plot.column_names(release)]
+    blank, rest = [""] * release.domain.n_features, counts[LONGEST_TABLE:]
+
+    def row(name: str, n_components: int, size: float, places: list[str]) -> list[str]:
+        return [name, *[str(n_components)] * groups.is_joined, f"{size:,.0f}", share(size, total), *places]
+
     rows = [
-        [str(i), *[str(counts[i])] * joined, *_sizes(groups.sizes[i], total), *_places(release, groups, i)]
-        for i in range(min(len(counts), _LONGEST_TABLE))
+        row(str(i), counts[i], groups.sizes[i], _places(release, groups, i))
+        for i in range(min(len(counts), LONGEST_TABLE))
     ]
-    blank, rest = [""] * release.domain.n_features, counts[_LONGEST_TABLE:]
     if len(rest):
-        more = groups.sizes[_LONGEST_TABLE:].sum()
-        rows.append([f"{len(rest)} more", *[str(rest.sum())] * joined, *_sizes(more, total), *blank])
-    foot = ["all", *[str(counts.sum())] * joined, *_sizes(total, total), *blank] if len(counts) > 1 else []
-    caption = f"Estimated rows of each {one}, their share, and mean ± one standard deviation in each column"
+        rows.append(row(f"{len(rest)} more", rest.sum(), groups.sizes[LONGEST_TABLE:].sum(), blank))
+    foot = row("total", counts.sum(), total, blank) if len(counts) > 1 else []
+    head = [groups.name, *["components"] * groups.is_joined, "records", "share", *plot.column_names(release)]
+    caption = (
+        f"Estimated number of records in each {groups.name}, their share, and mean ± one standard deviation "
+        "in each column"
+    )
     return table(caption, head, rows, foot=foot)
-
-
-def _sizes(size: float, total: float) -> list[str]:
-    return [f"{size:,.0f}", f"{size / total:.1%}" if total > 0 else "—"]
 
 
 def _places(release: Release, groups: Groups, i: int) -> list[str]:
@@ -159,19 +157,19 @@ def _places(release: Release, groups: Groups, i: int) -> list[str]:
     ]
 
 
-def _tree(release: Release, model: MorseModel, groups: Groups, salt: str) -> str:
+def _tree(release: Release, model: MorseModel, salt: str) -> str:
     tree = model.tree
     if tree.n_peaks == 1:
         return paragraph("The density has a single peak, so there is one cluster and nothing to join.")
     alt = (
         f"Picture: the tree in which {tree.n_peaks} peaks of the density join, cut into "
-        f"{in_words(len(groups.sizes), len(groups.labels), joined=True)}."
+        f"{in_words(model.groups)}."
     )
     return figure(partial(plot.saddles, release), alt, _TREE, salt=salt, size=(5.2, 4.2))
 
 
 def _saddles(tree: MorseTree, groups: Groups) -> str:
-    """How deep the saddles between clusters are, and how deep those within them."""
+    """How deep the saddles are, between clusters and within them."""
     left = np.exp(-tree.persistences)
     of_peak = np.empty(tree.n_peaks, dtype=np.int64)
     of_peak[tree.peaks.owners] = groups.labels
@@ -179,21 +177,20 @@ def _saddles(tree: MorseTree, groups: Groups) -> str:
     between = pairs[:, 0] != pairs[:, 1]
     parts = [paragraph(_DEPTH)] if tree.n_peaks > 1 else []
     if not between.all():
-        lowest = _percent(left[~between].min())
-        parts.append(paragraph(_WITHIN.format(lowest=lowest)))
+        parts.append(paragraph(_WITHIN.format(lowest=_percent(left[~between].min()))))
     rows = [
-        [" and ".join(map(str, sorted(pair))), _percent(share) if exact else f"≥ {share:.1%}"]
-        for pair, share, exact in zip(pairs[between], left[between], tree.saddles.exact[between], strict=True)
+        [" and ".join(map(str, sorted(pair))), _percent(rest) if exact else f"≥ {rest:.1%}"]
+        for pair, rest, exact in zip(pairs[between], left[between], tree.saddles.exact[between], strict=True)
     ]
     if rows:
-        caption = "What is left of the density of the lower peak on the best path between two clusters"
+        caption = "Lowest density on the best path between two clusters, as a share of the lower peak"
         if not tree.saddles.exact[between].all():
-            caption += "; ≥ where a better path may exist"
+            caption += " (≥ where a better path may exist)"
         parts.append(table(caption, ("between clusters", "density falls to"), rows))
     return "".join(parts)
 
 
-def _percent(share: float) -> str:
-    if share < 0.001:
+def _percent(rest: float) -> str:
+    if rest < 0.001:
         return "below 0.1%"
-    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
+    return f"{rest:.0%}" if rest >= 0.01 else f"{rest:.1%}"

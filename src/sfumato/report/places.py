@@ -1,4 +1,4 @@
-"""The places that were chosen beside a private source."""
+"""Places chosen among public targets to serve together with a private source."""
 
 from __future__ import annotations
 
@@ -7,32 +7,31 @@ from functools import partial
 from sfumato import plot
 from sfumato.public.models import SourceTargetModel
 from sfumato.release import Release
-from sfumato.report.findings import coordinate
+from sfumato.report.findings import LONGEST_TABLE, coordinate, findings
 from sfumato.report.markup import figure, paragraph, table
 
-_LONGEST_TABLE = 100
-
 _MEANING = (
-    "Some places are confidential: the source. Among other places, which are public, the targets, new ones "
-    "were chosen to serve all targets together with the source. The source itself is not shown. A sanitised "
-    "source stands for it: points computed from noisy numbers, some of which may stand for nobody."
+    "Some places are confidential. They are called the source. Other places are public. They are called the "
+    "targets. Some targets were chosen so that they and the source together serve all targets. This page "
+    "does not show the source. It shows a stand-in, the sanitised source: points computed from noisy "
+    "numbers. Some of these points may stand for nobody."
 )
 
 
-def places(release: Release, model: SourceTargetModel) -> str:
-    """Return the section on the places that were chosen, as HTML."""
+@findings.register
+def _(model: SourceTargetModel, release: Release) -> str:
     parts = [paragraph(_MEANING), paragraph(_numbers(model)), _picture(release, model)]
     return "".join([*parts, _table(release, model)])
 
 
 def _numbers(model: SourceTargetModel) -> str:
     text = (
-        f"{len(model.cluster_centers):,} targets were chosen, beside {len(model.sanitized_source):,} points "
-        "that stand for the source. The mean distance of a target from the nearest of both is "
-        f"{model.cost:.4g}, by published numbers."
+        f"{len(model.cluster_centers):,} targets were chosen, and {len(model.sanitized_source):,} points "
+        "stand in for the source. The mean distance from a target to the nearest of all these is "
+        f"{model.cost:.4g}, computed from published numbers."
     )
     if model.diff_bound is not None:
-        text += f" With the source itself it would differ by no more than {model.diff_bound:.4g}."
+        text += f" With the real source, it would differ by at most {model.diff_bound:.4g}."
     return text
 
 
@@ -42,9 +41,10 @@ def _picture(release: Release, model: SourceTargetModel) -> str:
     names = ", ".join(plot.column_names(release))
     alt = (
         f"Picture: a map of two columns ({names}) with {len(model.cluster_centers)} chosen targets and "
-        f"{len(model.sanitized_source)} points that stand for the source. The table below gives the former."
+        f"{len(model.sanitized_source)} points that stand in for the source. The table below lists the "
+        "chosen targets."
     )
-    caption = "Chosen targets with their numbers, and the sanitised source, within the public bounds."
+    caption = "Chosen targets with their numbers, and the stand-in for the source, within the public bounds."
     return figure(partial(plot.places, release), alt, caption, salt="places", size=(5.2, 4.7))
 
 
@@ -55,8 +55,8 @@ def _table(release: Release, model: SourceTargetModel) -> str:
         [str(i), str(index), *(coordinate(*part) for part in zip(place, low, high, strict=True))]
         for i, (index, place) in enumerate(chosen)
     ]
-    rest = len(rows) - _LONGEST_TABLE
+    rest = len(rows) - LONGEST_TABLE
     if rest > 0:
-        rows = [*rows[:_LONGEST_TABLE], [f"{rest} more", *[""] * (1 + model.n_features)]]
-    head = ["number", "row of the target", *plot.column_names(release)]
-    return table("The chosen targets, in the order of the file of targets", head, rows)
+        rows = [*rows[:LONGEST_TABLE], [f"{rest} more", *[""] * (1 + model.n_features)]]
+    head = ["number", "row in the list of targets", *plot.column_names(release)]
+    return table("The chosen targets, in the order of the list of targets", head, rows)

@@ -1,12 +1,12 @@
-"""DP-DBSCAN on a noisy histogram (Qiu and Yi): the spans of clusters of any shape, and how sure they are.
+"""DP-DBSCAN on a noisy histogram (Qiu and Yi): the spans of clusters of any shape, and their guarantee.
 
-Departures from the paper's Algorithm 1, each of which sharpens the result and keeps the sandwich guarantee
-(proof: docs/proofs/dbscan.md):
+We depart from the paper's Algorithm 1 in three ways. Each sharpens the result and keeps the sandwich
+guarantee (proof: docs/proofs/dbscan.md):
 
-- sums run over the cells that a ball around a *location* can meet, by halves of cells, not over those that
-  a ball around any location of the cell can meet;
-- the allowance Gamma is the tail of the sum's own law, for the two sides of the guarantee apart;
-- places that are joined only through a valley that could be noise stay apart.
+- a sum runs over the cells that a ball around a location in a *half cell* can meet, not over those that a
+  ball around any location in the cell can meet;
+- the allowance Gamma is the tail of the sum's own law, computed separately for each side of the guarantee;
+- places joined only through a valley that could be noise stay apart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.neighbourhoods import large_sums
 from sfumato.public.density.peak_tree import merge_tree
 from sfumato.public.density.regions import (
-    CONFIDENCE,
     Regions,
     measured_regions,
     noise_of_sum,
@@ -29,6 +28,7 @@ from sfumato.public.density.regions import (
 )
 from sfumato.public.density.stencils import Stencils, near_offsets
 from sfumato.public.density.tails import allowances
+from sfumato.public.intervals import CONFIDENCE
 
 LARGEST_ETA = 4.0
 FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
@@ -60,7 +60,7 @@ class Guarantee:
     beta: float
 
     def check(self) -> None:
-        """Refuse numbers of no guarantee: a file may hold such."""
+        """Raise if the numbers, perhaps from a file, cannot belong to a guarantee."""
         if min(self.radius, self.rho, self.tau) < 0 or not 1 <= self.min_samples <= 10**18:
             raise ParameterError(f"a guarantee must have positive numbers, got {self}")
 
@@ -77,8 +77,8 @@ class Guarantee:
 def cell_width(radius: float, eta: float, n_features: int) -> float:
     """Width of the histogram's cells.
 
-    A part in a billion more than the paper's, so that a ball that would just touch a cell does not meet it,
-    whatever the rounding.
+    It is one part in a billion wider than in the paper, so that a ball that only touches a cell does not meet
+    it, whatever the rounding.
     """
     return eta / 4 * radius / math.sqrt(n_features) * (1 + 1e-9)
 
@@ -90,7 +90,7 @@ def stencils_of(n_features: int, radius: float, eta: float) -> Stencils:
 
 @dataclass(frozen=True)
 class _Levels:
-    """Sums at which a part is reported and up to which a floor may lie, and how deep a valley must be."""
+    """Sum at which a part is reported, highest sum of a valley's floor, and least depth of a valley."""
 
     report: int
     floor: float
@@ -100,7 +100,7 @@ class _Levels:
 def guarantee_of(
     histogram: NoisyHistogram, stencils: Stencils, radius: float, min_samples: int, beta: float, valleys: bool
 ) -> tuple[Guarantee, _Levels]:
-    """What the spans will satisfy, and the levels that make it so. Depends on public numbers only."""
+    """The guarantee of the spans, and the levels that ensure it. Depends on public numbers only."""
     d = stencils.n_features
     n_sums = histogram.grid.n_cells * stencils.parts**d
     tails = FALSE_SHARE * beta / n_sums, (1 - FALSE_SHARE) * beta / n_sums
@@ -126,7 +126,7 @@ def dbscan(
     beta: float,
     valleys: bool,
 ) -> tuple[Regions, Guarantee]:
-    """Dense regions of a noisy histogram whose cells have the width that `cell_width` says."""
+    """Dense regions of a noisy histogram whose cells have the width from `cell_width`."""
     d = len(histogram.grid.shape)
     stencils = stencils_of(d, radius, eta)
     guarantee, levels = guarantee_of(histogram, stencils, radius, min_samples, beta, valleys)

@@ -1,10 +1,10 @@
-"""The tree of a noisy histogram's density levels, cut where peaks are more than noise.
+"""The tree of density levels of a noisy histogram, cut where peaks are more than noise.
 
-The histogram is smoothed by a normal kernel of one cell. The noise of a smoothed count is known: the kernel
-times the noise that was added, and the chance of sampling, which is that of a Poisson count. On the scale on
-which this noise is the same everywhere (a root), a peak is a cluster of its own if its bulk stands above the
-saddle where it joins a higher one by more than noise makes likely. Nothing else is needed: no radius, no
-least number of rows. What was tried and measured: docs/notes/density.md.
+The histogram is smoothed by a normal kernel of one cell. The noise of a smoothed count is known: the added
+noise, weighted by the kernel, and the sampling noise of a Poisson count. A root transform makes this noise
+the same everywhere. On that scale, a peak is a cluster of its own if its bulk stands further above the
+saddle, where it joins a higher peak, than noise makes likely. No radius and no least number of rows are
+needed. What was tried and measured: docs/notes/density.md.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.peak_tree import MergeTree, merge_tree
 from sfumato.public.density.regions import (
-    CONFIDENCE,
     Regions,
     measured_regions,
     selection_bias,
 )
 from sfumato.public.density.stencils import adjacent_offsets
 from sfumato.public.density.tails import log_moments
+from sfumato.public.intervals import CONFIDENCE
 
 _NOTHING = 1e-9  # rows per cell: what rounding leaves of none
 FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
@@ -59,12 +59,12 @@ class LevelTree:
     heights : float array of shape (n_peaks,)
         Density at the peak, in rows per cell.
     saddles : float array of shape (n_peaks,)
-        Density at which it joins a higher peak; 0 if it never does.
+        Density at which the peak joins a higher one; 0 if it never does.
     parents : int array of shape (n_peaks,)
-        That peak, -1 if none.
+        The higher peak, or -1 if none.
     prominences : float array of shape (n_peaks,)
-        How far its bulk, or that of what it joins if lower, stands above the saddle, in standard deviations
-        of the noise.
+        How far the peak's bulk stands above the saddle, in standard deviations of the noise. If the side it
+        joins has a lower bulk, that one counts.
     """
 
     positions: FloatArray
@@ -107,23 +107,23 @@ class Levels:
 
     @property
     def _concentration(self) -> float:
-        """Sum of the squared weights of the kernel: one over the number of cells that it averages."""
+        """Sum of the squared weights of the kernel: one over the number of cells it averages."""
         return float((self._kernel**2).sum() ** self._n_features)
 
     @property
     def noise(self) -> float:
-        """Standard deviation of the noise of a smoothed count of an empty place."""
+        """Standard deviation of the noise of a smoothed count in an empty place."""
         return math.sqrt(self.histogram.variance * self._concentration)
 
     def _stable(self, density: FloatArray) -> FloatArray:
-        """Density on the scale on which its noise has unit variance everywhere."""
+        """Density on the scale where its noise has unit variance everywhere."""
         variance = self.histogram.variance
         raised = np.maximum(density, -0.99 * variance) + max(variance, 1e-9)
         return np.asarray(2 * np.sqrt(raised / self._concentration))
 
     @cached_property
     def least_height(self) -> float:
-        """Density that noise seldom reaches anywhere in an empty domain: Chernoff's bound, over all cells."""
+        """Density that noise seldom reaches anywhere in an empty domain (Chernoff's bound over all cells)."""
         log_chance = math.log(_FALSE_CHANCE / self.histogram.grid.n_cells)
         if self.histogram.mechanism == "discrete Gaussian":
             return self.noise * math.sqrt(-2 * log_chance)
@@ -143,7 +143,7 @@ class Levels:
         return self._stable(self.tree.bulks) - self._stable(saddles)
 
     def standing(self, prominence: float, n_clusters: int | None) -> NDArray[np.bool_]:
-        """Peaks that are clusters: those of enough prominence, or so many of the most prominent."""
+        """Peaks that are clusters: those of enough prominence, or the `n_clusters` most prominent."""
         if n_clusters is None:
             heights = self._stable(self.tree.bulks) - self._stable(np.zeros(1))
             usual = np.clip(_VALLEY_SHARE * heights, _CLOUD_PROMINENCE, USUAL_PROMINENCE)
@@ -156,7 +156,7 @@ class Levels:
         return stands
 
     def above(self, level: float) -> IntArray:
-        """Clusters of the cells at or above a level: its connected components."""
+        """Clusters of the cells at or above a level: their connected components."""
         stands = (self.tree.heights >= level) & (self.tree.saddles < level)
         return np.where(self.density >= level, self.tree.clusters(stands), -1)
 
@@ -177,7 +177,7 @@ class Levels:
         return np.asarray(typical * (_TAIL_SHARE + (_EDGE_SHARE - _TAIL_SHARE) * sharp * around))
 
     def _rows_around(self, labels: IntArray, typical: FloatArray) -> float:
-        """Whether rows lie around the clusters, beyond their tails: from 0, none seen, to 1."""
+        """How clearly rows lie around the clusters, beyond their tails: from 0 (none seen) to 1."""
         counts, shape = self.histogram.counts, self.histogram.grid.shape
         relative = np.where(labels >= 0, self.density / typical[labels], 0.0)
         total = max(1, int(counts.sum()))
@@ -194,7 +194,7 @@ class Levels:
         grid, tree = self.histogram.grid, self.tree
         first = np.full(tree.n_peaks, -1, dtype=np.int64)
         highest = np.argsort(self.density, kind="stable")
-        first[tree.peaks[highest]] = self.cells[highest]  # the last to be written is the peak itself
+        first[tree.peaks[highest]] = self.cells[highest]  # the last one written is the peak itself
         at = (
             np.stack(np.unravel_index(first, grid.shape), axis=1)
             if tree.n_peaks
@@ -213,7 +213,7 @@ class Levels:
 def cut_levels(
     levels: Levels, prominence: float, n_clusters: int | None = None, level: float | None = None
 ) -> Regions:
-    """Clusters of a smoothed density: significant peaks, the most prominent ones, or all above a level.
+    """Clusters of a smoothed density: significant peaks, the most prominent peaks, or all above a level.
 
     Parameters
     ----------

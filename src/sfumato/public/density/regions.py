@@ -1,4 +1,4 @@
-"""Labelled cells, how many rows they hold, and which new rows fall into them."""
+"""Labelled cells, the number of rows in them, and labels for new rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.spans import Span
 from sfumato.public.density.tails import allowances
 
-CONFIDENCE = 0.95  # of the intervals of all methods
 _FEW_CELLS = 32  # up to here the law of a sum is computed, beyond it is normal to all digits that are shown
 
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Spans in a form that is stored: cells, the span of each, and a count with its interval per span.
+    """Spans in the form that is stored: cells, the span of each cell, and a count with interval per span.
 
     Parameters
     ----------
@@ -29,9 +28,9 @@ class Regions:
     cells : int array
         Flat indices in increasing order.
     labels : int array
-        Span of each cell; spans are numbered from the largest count down.
+        Span of each cell. Spans are numbered from the largest count down.
     counts : float array of shape (n_spans, 3)
-        Estimated rows, and the ends of the interval.
+        Estimated number of rows, and the ends of its interval.
     confidence : float
     """
 
@@ -42,14 +41,14 @@ class Regions:
     confidence: float
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
+        """Raise if the parts do not fit together, as in a damaged file."""
         self.grid.check_cells(self.cells)
         check_shape("counts", self.counts, self.n_spans, 3)
         check_shape("labels", self.labels, len(self.cells))
         if not np.array_equal(np.unique(self.labels), np.arange(self.n_spans)):
-            raise ParameterError(f"`labels` must name each of the {self.n_spans} spans, got others")
+            raise ParameterError(f"`labels` must name each of the {self.n_spans} spans")
         if (self.counts < 0).any() or not 0 < self.confidence < 1:
-            raise ParameterError("`counts` must be at least 0, and `confidence` between 0 and 1, got others")
+            raise ParameterError("`counts` must be at least 0, and `confidence` between 0 and 1")
 
     @property
     def n_spans(self) -> int:
@@ -57,7 +56,7 @@ class Regions:
         return len(self.counts)
 
     def predict(self, rows: FloatArray) -> IntArray:
-        """Span in which each row lies, -1 for none; rows outside the grid count in the nearest cell."""
+        """Span of each row, or -1 for none. Rows outside the grid count in the nearest cell."""
         if not len(self.cells):
             return np.full(len(rows), -1, dtype=np.int64)
         index = self.grid.index(rows)
@@ -76,7 +75,7 @@ class Regions:
 
 
 def check_same_columns(grid: Grid, other: Grid) -> None:
-    """Refuse grids over different numbers of columns."""
+    """Raise if two grids have different numbers of columns."""
     if len(grid.shape) != len(other.shape):
         raise ParameterError(
             f"the grids must have the same columns, got {len(grid.shape)} and {len(other.shape)}"
@@ -93,18 +92,18 @@ def measured_regions(
 ) -> Regions:
     """Regions with estimated counts.
 
-    A span counts the cells that lie in it whole; of cells that it cuts it holds an unknown part, which the
-    interval allows for and the estimate takes by volume.
+    A span counts the cells that lie completely inside it. Cells that it cuts count in proportion to the part
+    inside, and the interval allows for the uncertainty.
 
     Parameters
     ----------
     histogram : NoisyHistogram
     parts : int
-        The regions' grid has so many cells along each side of a cell of the histogram.
+        Number of cells of the regions' grid along each side of a cell of the histogram.
     cells, labels : int array
-        Of the regions' grid, in increasing order; labels from 0 without gaps.
+        Cells of the regions' grid in increasing order, and their labels, from 0 without gaps.
     bias : float array of shape (n_spans,)
-        How much larger a span's noisy count is expected to be because its cells were chosen for being large.
+        Expected excess of a span's noisy count, because its cells were chosen for being large.
     confidence : float
     """
     fine = histogram.grid.refined(parts)
@@ -134,13 +133,13 @@ def selection_bias(
     """Expected excess of a sum of noisy counts over cells that were chosen for a score above a level.
 
     By Stein's identity each cell contributes (variance of a count) x (weight of its own count in its score)
-    x (density of the score at the level), and how many scores lie within `spread` above the level tells the
-    sum of these densities. Exact for Gaussian noise, close for sums of other noise.
+    x (density of the score at the level). The number of scores within `spread` above the level estimates the
+    sum of these densities. This is exact for Gaussian noise and close for sums of other noise.
 
     Parameters
     ----------
     scores, labels : arrays
-        Of the chosen cells.
+        Scores and labels of the chosen cells.
     levels : float array of shape (n_spans,)
     spread : float
         About one standard deviation of the noise of a score.
@@ -161,7 +160,7 @@ def _coarse(cells: IntArray, shape: tuple[int, ...], parts: int) -> IntArray:
 
 
 def _spread(histogram: NoisyHistogram, n_cells: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """How far sums over so many cells may be too high, and too low."""
+    """How far sums over `n_cells` cells may be too high and too low."""
     tail = (1 - confidence) / 2
     if histogram.is_dense:
         normal = norm.isf(tail) * np.sqrt(histogram.variance * n_cells)
@@ -176,5 +175,5 @@ def _spread(histogram: NoisyHistogram, n_cells: IntArray, confidence: float) -> 
 
 
 def noise_of_sum(histogram: NoisyHistogram, n_cells: int) -> float:
-    """Standard deviation of the noise of a sum of so many counts."""
+    """Standard deviation of the noise of a sum over `n_cells` counts."""
     return math.sqrt(n_cells * histogram.variance)

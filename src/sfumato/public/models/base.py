@@ -1,4 +1,4 @@
-"""What every model provides, and checks of what a file states."""
+"""What every model provides, and checks of what a file says."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray, check_shape
 from sfumato.errors import ParameterError
 
-LARGEST_FLOAT = 10 * LARGEST_BOUND  # of what files state: beyond, sums and squares leave the range of numbers
+LARGEST_FLOAT = 10 * LARGEST_BOUND  # that a file may hold: sums and squares of larger numbers overflow
 
 
 class Model(Protocol):
-    """What an estimator computes from released values: a frozen dataclass, listed in `codec.PUBLISHABLE`."""
+    """What an estimator computes from released values: a frozen dataclass, listed in `codec.PUBLISHABLE`.
+
+    A model may offer more to reports and pictures, as the models in this package do: ``estimated_sizes``,
+    ``centres``, ``spans``, ``groups``, ``synopsis``, and ``picture``, the name of the picture that suits it.
+    """
 
     @property
     def n_features(self) -> int:
@@ -27,7 +31,7 @@ class Model(Protocol):
 
 
 def check_places(name: str, places: FloatArray, least: int = 1) -> tuple[int, int]:
-    """Number of places and of columns; or an error."""
+    """Number of places and of columns. Refuses other shapes and huge numbers."""
     if places.ndim != 2 or len(places) < least or not places.shape[1]:
         raise ParameterError(f"`{name}` must have rows and columns, got shape {places.shape}")
     if (np.abs(places) > LARGEST_FLOAT).any():

@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
 from sfumato.public.grid.synopsis import GridSynopsis
+from sfumato.public.intervals import Sizes
 from sfumato.public.models.base import check_places, check_sizes
 
 
@@ -26,7 +27,8 @@ class CentreModel:
     synopsis : GridSynopsis, optional
         The noisy grid from which the centres were computed.
     center_stds : float array of shape (k, d), optional
-        How far centres may be off, as standard deviations: noise, and what the method allows for besides.
+        How far off the centres may be, as standard deviations. They cover the noise and any other error that
+        the method allows for.
     size_stds : float array of shape (k,), optional
         The same for sizes.
     """
@@ -38,7 +40,7 @@ class CentreModel:
     size_stds: FloatArray | None = None
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
+        """Refuse parts that do not fit together, as a damaged file may hold."""
         k, d = check_places("cluster_centers", self.cluster_centers)
         check_sizes("cluster_sizes", self.cluster_sizes, k)
         check_sizes("center_stds", self.center_stds, k, d)
@@ -50,6 +52,21 @@ class CentreModel:
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.cluster_centers.shape[1])
+
+    @property
+    def estimated_sizes(self) -> Sizes:
+        """Estimated rows in each cluster, with intervals."""
+        return Sizes.of("cluster", self.cluster_sizes, self.size_stds)
+
+    @property
+    def centres(self) -> CentreModel:
+        """The model itself: its clusters are centres."""
+        return self
+
+    @property
+    def picture(self) -> str:
+        """Picture in `sfumato.plot` that suits the model."""
+        return "centres"
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""

@@ -6,30 +6,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
 from sfumato.public.density.geometry import Metric
-from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.levels import Levels, LevelTree, cut_levels
-from sfumato.public.density.regions import Regions, check_same_columns
-from sfumato.public.density.spans import Span
+from sfumato.public.models.spanned import SpannedModel
 
 
 @dataclass(frozen=True, eq=False)
-class DensityModel:
+class DensityModel(SpannedModel):
     """Clusters of any shape, from a noisy histogram.
 
     Parameters
     ----------
     histogram : NoisyHistogram
-        Dense.
+        With all cells of its grid.
     regions : Regions
     prominence : float
     metric : {"euclidean", "geo"}
     """
 
-    histogram: NoisyHistogram
-    regions: Regions
     prominence: float
     metric: Metric
 
@@ -42,29 +37,19 @@ class DensityModel:
         n_clusters: int | None = None,
         level: float | None = None,
     ) -> DensityModel:
-        """Cut the tree of a smoothed density, see `cut_levels`."""
+        """Cut the tree of a smoothed density. See `cut_levels`."""
         model = cls(levels.histogram, cut_levels(levels, prominence, n_clusters, level), prominence, metric)
         vars(model)["levels"] = levels  # what the cached property would compute again
         return model
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
-        check_same_columns(self.histogram.grid, self.regions.grid)
+        """Refuse parts that do not fit together, as a damaged file may hold."""
+        super().check()
         if not self.histogram.is_dense or self.prominence <= 0:
             raise ParameterError("a tree must have all cells and a positive `prominence`, got others")
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.histogram.grid.shape)
-
-    @cached_property
-    def spans(self) -> tuple[Span, ...]:
-        """Spans, the largest first."""
-        return self.regions.spans()
-
     def cut(self, n_clusters: int | None = None, level: float | None = None) -> DensityModel:
-        """The same tree cut elsewhere: post-processing, spends nothing."""
+        """The same tree cut elsewhere. This post-processing costs no budget."""
         return DensityModel.of(self.levels, self.prominence, self.metric, n_clusters, level)
 
     @cached_property
@@ -86,7 +71,3 @@ class DensityModel:
             "cell_labels": self.regions.labels,
             "n_clusters": self.regions.n_spans,
         }
-
-    def predict(self, rows: FloatArray) -> IntArray:
-        """Span of each row, -1 for none."""
-        return self.regions.predict(rows)

@@ -10,12 +10,13 @@ import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
-from sfumato.public.mixtures.morse_tree import MorseTree, merge_tree
-from sfumato.public.models.mixture import MixtureModel
+from sfumato.public.mixtures.morse_tree import MorseTree
+from sfumato.public.models.groups import Groups
+from sfumato.public.models.mixture import GroupedModel, MixtureModel
 
 
 @dataclass(frozen=True, eq=False)
-class MorseModel:
+class MorseModel(GroupedModel):
     """Components of a mixture joined through its saddles.
 
     Parameters
@@ -23,8 +24,8 @@ class MorseModel:
     base : MixtureModel
     n_clusters : int
     by_basin : bool
-        Whether a row belongs to the cluster of the peak to which its ascent leads, rather than to that of its
-        most probable component.
+        Whether a row belongs to the cluster of the peak that its ascent leads to. Otherwise it belongs to the
+        cluster of its most probable component.
     """
 
     base: MixtureModel
@@ -32,27 +33,25 @@ class MorseModel:
     by_basin: bool = False
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
+        """Refuse parts that do not fit together, as a damaged file may hold."""
         if not 1 <= self.n_clusters <= len(self.base.means):
             raise ParameterError(
                 f"`n_clusters` must be from 1 to {len(self.base.means)}, got {self.n_clusters}"
             )
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.base.n_features
-
-    @cached_property
     def tree(self) -> MorseTree:
         """Peaks, saddles and the order in which they join."""
-        return merge_tree(self.base.mixture).doubting(self.base.sizes, self.base.size_stds)
+        return self.base.tree
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Clusters of components."""
+        return self.base.joined(self.n_clusters)
 
     def cut(self, n_clusters: int | None = None) -> MorseModel:
-        """The same mixture in another number of clusters: post-processing, spends nothing."""
-        model = replace(self, n_clusters=self.tree.n_clusters if n_clusters is None else n_clusters)
-        vars(model)["tree"] = self.tree  # what the cached property would compute again
-        return model
+        """The same mixture with another number of clusters. This post-processing costs no budget."""
+        return replace(self, n_clusters=self.tree.n_clusters if n_clusters is None else n_clusters)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""

@@ -15,20 +15,20 @@ from sfumato.public.models.base import check_places
 
 @dataclass(frozen=True, eq=False)
 class SourceTargetModel:
-    """Centres chosen among public targets, beside a sanitised source that serves targets as well.
+    """Centres chosen among public targets. A sanitised source serves targets too.
 
     Parameters
     ----------
     cluster_centers : float array of shape (k, d)
     center_indices : int array of shape (k,)
-        Which targets the centres are.
+        Index of each centre among the targets.
     sanitized_source : float array of shape (m, d)
     cost : float
-        Mean distance of the targets from the nearest centre or sanitised point.
+        Mean distance from a target to the nearest centre or sanitised point.
     n_representatives : int
-        Targets of which the private source was asked.
+        Number of targets about which the private source was asked.
     diff_bound : float, optional
-        Bound on the error of the cost that comes from sanitising.
+        Bound on the error in the cost that comes from sanitising.
     """
 
     cluster_centers: FloatArray
@@ -39,7 +39,7 @@ class SourceTargetModel:
     diff_bound: float | None = None
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
+        """Refuse parts that do not fit together, as a damaged file may hold."""
         k, d = check_places("cluster_centers", self.cluster_centers)
         check_shape("center_indices", self.center_indices, k)
         if check_places("sanitized_source", self.sanitized_source, least=0)[1] != d:
@@ -50,12 +50,17 @@ class SourceTargetModel:
         """Number of columns."""
         return int(self.cluster_centers.shape[1])
 
+    @property
+    def picture(self) -> str:
+        """Picture in `sfumato.plot` that suits the model."""
+        return "places" if self.n_features == 2 else "budget"
+
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def predict(self, rows: FloatArray) -> IntArray:
-        """Index of the nearest centre of each row, -1 where a sanitised point is as near."""
+        """Index of the centre nearest to each row, or -1 where a sanitised point is at least as near."""
         if not len(rows):
             return np.empty(0, dtype=np.int64)
         distances, nearest = (found[:, 0] for found in KDTree(self.cluster_centers).query(rows))

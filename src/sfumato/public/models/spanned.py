@@ -1,0 +1,61 @@
+"""What all models with spans share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.regions import Regions, check_same_columns
+from sfumato.public.density.spans import Span
+from sfumato.public.intervals import Sizes
+
+
+@dataclass(frozen=True, eq=False)
+class SpannedModel(ABC):
+    """Spans: areas where the rows lie dense, found from a noisy histogram.
+
+    Parameters
+    ----------
+    histogram : NoisyHistogram
+    regions : Regions
+    """
+
+    histogram: NoisyHistogram
+    regions: Regions
+
+    def check(self) -> None:
+        """Refuse parts that do not fit together, as a damaged file may hold."""
+        check_same_columns(self.histogram.grid, self.regions.grid)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.histogram.grid.shape)
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """Spans, the largest first."""
+        return self.regions.spans()
+
+    @property
+    def estimated_sizes(self) -> Sizes:
+        """Estimated rows in each span, with intervals."""
+        counts = self.regions.counts
+        return Sizes("span", counts[:, 0], counts[:, 1:].T)
+
+    @property
+    def picture(self) -> str:
+        """Picture in `sfumato.plot` that suits the model."""
+        return "spans" if self.n_features == 2 else "sizes"
+
+    @abstractmethod
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the estimator."""
+
+    def predict(self, rows: FloatArray) -> IntArray:
+        """Span of each row, or -1 outside all spans."""
+        return self.regions.predict(rows)

@@ -1,0 +1,169 @@
+"""The guarantee in words for those who decide, with its numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sfumato.budget import PrivacyStatement
+from sfumato.domain import ALL_ROWS, Unit
+from sfumato.report.markup import paragraph, table
+
+DELTA_FOR_RHO = 1e-6
+_BELIEFS = (0.01, 0.1, 0.5, 0.9)
+
+_OPENING = (
+    "The results below come from a table that stays confidential. Random noise was added while they were "
+    "computed. There is enough noise that everything on this page would be almost as likely if any one "
+    "{unit} had not been in the table. This is called differential privacy. It holds no matter what else an "
+    "observer knows."
+)
+_LIMITS = (
+    "Two things are not promised. Facts about large groups are not hidden, because publishing them is the "
+    "purpose. And losses of privacy add up: anything else that is published from the same table has its own "
+    "epsilon, and what counts for a person is the total. The data holder's budget ledger keeps that total."
+)
+_STRENGTHS = (
+    (1, "of up to 1 is a strong guarantee."),
+    (10, "between 1 and 10 is a reasonable guarantee. An epsilon of up to 1 is a strong one."),
+    (math.inf, "above 10 is a weak guarantee. It says little about what could be learned about one person."),
+)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The numbers of a privacy statement, computed once.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float
+    rho : float or None
+        Set if the budget was stated in rho. `epsilon` is then its value at `delta`.
+    unit : Unit
+        Who is protected.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    unit: Unit
+
+    @classmethod
+    def of(cls, privacy: PrivacyStatement) -> Protection:
+        """Return the protection that a statement gives."""
+        spent = privacy.spent
+        if spent.epsilon is None:
+            epsilon = privacy.epsilon_at(DELTA_FOR_RHO)
+            return cls(epsilon, DELTA_FOR_RHO, float(spent.rho or 0), privacy.unit)
+        return cls(float(spent.epsilon), float(spent.delta), None, privacy.unit)
+
+    @property
+    def who(self) -> str:
+        """What is protected, in one word."""
+        return "record" if self.unit.column is None else "person"
+
+    def factor(self, units: int = 1) -> float:
+        """Largest factor by which anyone's odds about one or more units can change."""
+        return math.exp(min(units * self.epsilon, 700))
+
+    def beliefs(self, prior: float) -> tuple[float, float]:
+        """Lowest and highest probability after reading, for someone who started with `prior`."""
+        odds = prior / (1 - prior)
+        low, high = odds / self.factor(), odds * self.factor()
+        return low / (1 + low), high / (1 + high)
+
+    def summary(self) -> dict[str, str]:
+        """Return the facts for the top of the page."""
+        delta = f", delta = {self.delta:.2g}" if self.delta else ""
+        return {
+            "Guarantee": f"epsilon = {self.epsilon:.3g}{delta}",
+            "Protects": f"each {self.who}",
+            "Odds change by at most": f"a factor of {_times(self.factor())}",
+        }
+
+
+def in_words(protection: Protection) -> str:
+    """Return the section on what is protected, and how strongly, as HTML."""
+    return "".join(
+        [
+            paragraph(_OPENING.format(unit=protection.who)),
+            paragraph(_epsilon(protection)),
+            _belief_table(protection),
+            paragraph(_delta(protection)),
+            paragraph(_unit(protection)),
+            paragraph(_LIMITS),
+        ]
+    )
+
+
+def _someone(protection: Protection) -> str:
+    return "the record of a particular person" if protection.unit.column is None else "a particular person"
+
+
+def _epsilon(protection: Protection) -> str:
+    opening = (
+        "A number called epsilon measures the strength of the protection. Smaller is stronger. Here, epsilon "
+        f"is {protection.epsilon:.3g}."
+    )
+    if protection.rho is not None:
+        opening = (
+            f"The budget is rho = {protection.rho:.3g}, in zero-concentrated differential privacy. In more "
+            f"common terms, epsilon is {protection.epsilon:.3g}; a smaller epsilon is stronger."
+        )
+    strength = next(text for limit, text in _STRENGTHS if protection.epsilon <= limit)
+    return (
+        f"{opening} Suppose someone wants to know whether {_someone(protection)} is in the table. Reading "
+        f"all of this release can change their odds by a factor of at most {_times(protection.factor())}. By "
+        f"a common rule of thumb (Ponomareva et al., JAIR 77, 2023), an epsilon {strength}"
+    )
+
+
+def _belief_table(protection: Protection) -> str:
+    rows = [(f"{prior:.0%}", *map(_percent, protection.beliefs(prior))) for prior in _BELIEFS]
+    caption = f"How sure someone can be that {_someone(protection)} is in the table, before and after reading"
+    return table(caption, ("before", "after, at least", "after, at most"), rows)
+
+
+def _delta(protection: Protection) -> str:
+    if not protection.delta:
+        return "This limit holds without exception: delta is 0."
+    return (
+        f"Delta is {protection.delta:.2g}, or 1 in {1 / protection.delta:,.0f}. The probability of any "
+        "result may exceed the limit by this much and no more. Delta allows for rare cases in which the "
+        "limit fails."
+    )
+
+
+def _unit(protection: Protection) -> str:
+    unit = protection.unit
+    if unit.column is not None:
+        used = "one record" if unit.max_rows == 1 else f"at most {unit.max_rows:,} records"
+        if unit.max_rows >= ALL_ROWS:
+            used = "any number of records"
+        return (
+            f"Each person is protected, together with all their records. The column {unit.column!r} "
+            f"identifies the person. To make this possible, {used} of each person entered the computation."
+        )
+    text = (
+        "Each single record, which is one row of the table, is protected almost as if it had never been "
+        "there. If each person has one record, this protects the person. A person with several records is "
+        "protected less"
+    )
+    # Group privacy has this simple form only without delta.
+    return text + (
+        "." if protection.delta else f": with two records, the factor is {_times(protection.factor(2))}."
+    )
+
+
+def _times(factor: float) -> str:
+    if factor < 1000:
+        return f"{factor:.3g}"
+    return f"{factor:,.0f}" if factor < 1e6 else f"{factor:.2g}"
+
+
+def _percent(probability: float) -> str:
+    """Write a probability so that it never reads as certainty."""
+    if 0.001 <= probability <= 0.999:
+        return f"{100 * probability:.3g}%"
+    return "below 0.1%" if probability < 0.001 else "above 99.9%"
