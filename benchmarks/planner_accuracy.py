@@ -75,10 +75,10 @@ def rows_of(n: int, k: int, d: int, seed: int) -> np.ndarray:
 
 def run(method: str, n: int, d: int, k: int, budget: dict[str, float], seed: int) -> dict[str, float]:
     """Mean squared errors over the clusters that a fit finds, and how many these are."""
-    X, cls = rows_of(n, k, d, seed), getattr(cluster, method)
-    if issubclass(cls, cluster.PrivateClusterer) and method in ("DPDBSCAN", "DensityTree"):
+    X = rows_of(n, k, d, seed)
+    if method in ("DPDBSCAN", "DensityTree"):
         return run_density(method, X, k, budget, seed)
-    model = cls(k, bounds=BOUNDS, random_state=seed, **budget).fit(X)
+    model = getattr(cluster, method)(k, bounds=BOUNDS, random_state=seed, **budget).fit(X)
     centers = model.cluster_centers_
     nearest = pairwise_distances_argmin(X, centers)
     sizes = np.bincount(nearest, minlength=len(centers))
@@ -163,11 +163,12 @@ def render(measured: dict[str, Any]) -> str:
     lines = [
         "## Planner: forecast and measured errors",
         "",
-        "`sfumato.planner.plan` against fits on `separated_gaussians` with equal clusters, of the spread that is assumed by "
-        f"default. Root mean squared errors over {measured['seeds']} data sets, drawn after formulas and constants were fixed, in settings of which some had served to find them: of a "
-        "coordinate of a centre, in spreads, against the mean of the rows nearest to the released centre; and of a size, in rows. "
-        f"Over clusters that were found: with as many rows as they should have, up to {FOUND:.0%}. Standard errors are in "
-        "parentheses; ratios are forecast over measured; an asterisk marks forecasts that say themselves that they are rough.",
+        "`sfumato.planner.plan` against fits on `separated_gaussians` with equal clusters of the default spread. "
+        f"Root mean squared errors over {measured['seeds']} data sets, which were drawn after formulas and constants were fixed; "
+        "some of the settings had served to find them. The error of a centre is per coordinate, in spreads, against the mean of the "
+        "rows nearest to the released centre. The error of a size is in rows. Only clusters that were found count: their rows differ "
+        f"from the true number by at most {FOUND:.0%}. Standard errors are in parentheses. Ratios are forecast over measured. An "
+        "asterisk marks forecasts that call themselves rough.",
         "",
         *headline(rows),
         "",

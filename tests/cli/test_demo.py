@@ -35,7 +35,7 @@ def test_runs_until_the_budget_is_spent_and_then_goes_on_without(tmp_path, capsy
     third = run(tmp_path)
     said = capsys.readouterr().out
     assert "Refused: The budget of 'city'" in said
-    assert "remove the ledger" in said
+    assert "deleting the ledger" in said
     np.testing.assert_array_equal(third.model.cluster_centers, second.model.cluster_centers)
     assert (tmp_path / "report.html").exists()
 
