@@ -23,39 +23,40 @@ from sfumato.public.means import project_to_simplex
 from sfumato.public.models import CentreModel
 from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
-# Of what refinement leaves; the rest buys the final sums. Measured to matter little.
+MOST_LEVELS = 40  # a limit
+PUBLIC_SEED = 20210
+
+# Tuned: docs/notes/constants.md#coreset
+# Of what refinement leaves; the rest buys the final sums:
 MIDDLE_SHARE = Fraction(1, 100)
 SKETCH_SHARE = Fraction(9, 100)
 CUTS_SHARE = Fraction(1, 5)
 MEANS_SHARE = Fraction(3, 20)
 DISTANCES_SHARE = Fraction(1, 50)
-
 SKETCH_ROUNDS = 2
 SKETCH_DIRECTIONS = 6  # 2^6 cells, whose noise is averaged out again over the halves of a direction
 EXTRA_LEVELS = 3  # about 2^3 leaves per cluster
-MOST_LEVELS = 40
 N_BINS = 64  # of a leaf along its direction; a power of two
 LEFT_OVER = 0.4  # variance along a direction after a cut at the mean: 1 - 2/pi for a normal law
-WINDOW = 0.35  # a cut is this many standard deviations from the mean, at most
+WINDOW = 0.35  # a cut is at most this many standard deviations from the mean
 LEAST_OF_CLUSTER = 0.25  # smaller leaves, in mean cluster sizes, are not cut
 LEAST_OF_NOISE = 4  # nor are leaves below this many standard deviations of a count
 RADII_PER_OCTAVE, N_OCTAVES = 4, 10
 N_STARTS = 30
-PUBLIC_SEED = 20210
 
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """A released tree, and what is public about its leaves.
+    """A released tree and the public facts about its leaves.
 
     Parameters
     ----------
     tree : Tree
-        With orthonormal rows as its projection.
+        Its projection has orthonormal rows.
     sizes : float array of shape (n_leaves,)
-        Estimated rows.
+        Estimated number of rows.
     low, high : float array of shape (n_leaves, p)
-        The slab along each direction in which a leaf lies.
+        The slab that contains a leaf, along each direction.
     """
 
     tree: Tree
@@ -64,12 +65,12 @@ class _Leaves:
     high: FloatArray
 
     def cut(self, active: IntArray, column: int, thresholds: FloatArray, sizes: FloatArray) -> _Leaves:
-        """Cut some leaves in two along one direction; `sizes` are those of the halves."""
+        """Cut some leaves in two along one direction. `sizes` are the sizes of the halves."""
         tree = self.tree.split(active, np.full(len(active), column), thresholds)
         low = np.concatenate([self.low, self.low[active]])
         high = np.concatenate([self.high, self.high[active]])
         right = np.arange(len(self.low), len(low))
-        # A direction may be used again, and the cut may lie outside a leaf that is empty.
+        # A direction may be used again, and the cut may lie outside an empty leaf.
         high[active, column] = np.clip(thresholds, low[active, column], high[active, column])
         low[right, column] = np.clip(thresholds, low[right, column], high[right, column])
         left = self.sizes.copy()
@@ -77,10 +78,10 @@ class _Leaves:
         return _Leaves(tree, np.concatenate([left, sizes[:, 1]]), low, high)
 
     def nearest(self, points: FloatArray, domain: Domain) -> FloatArray:
-        """Bring one point per leaf into the leaf's slabs and the domain, which brings it closer to its rows.
+        """Move one point per leaf into the leaf's slabs and the domain, and so closer to the leaf's rows.
 
-        Both are convex and hold the leaf's rows, and a projection onto a convex set moves a point closer to
-        every member of the set.
+        Both sets are convex and contain the leaf's rows, and projecting a point onto a convex set moves it
+        closer to every member of the set.
         """
         directions = self.tree.projection
         assert directions is not None
@@ -89,7 +90,7 @@ class _Leaves:
 
 
 def _all_halves(directions: FloatArray, through: FloatArray) -> Tree:
-    """Cells of all hyperplanes through one point: bit j of a cell's number is its side of the j-th."""
+    """Cells of all hyperplanes through one point. Bit j of a cell's number is its side of the j-th one."""
     tree = Tree.root(directions)
     for j, threshold in enumerate(directions @ through):
         n = tree.n_cells
@@ -101,7 +102,7 @@ def _principal_directions(curator: Questions, n: int) -> tuple[FloatArray, Float
     """Up to `n` orthonormal directions, widest first, and the relative variance along each.
 
     The means of the two sides of a hyperplane differ by the covariance matrix times its normal, up to a
-    factor (exactly so for normal laws). Sums over all cells thus give one step of the power iteration.
+    factor (exactly so for normal laws). Sums over all cells thus give one step of power iteration.
     """
     domain, radius = curator.domain, curator.domain.reach
     middle = curator.sums("middle", Tree.root(), domain.midpoint[None], np.array([radius]))
@@ -124,7 +125,7 @@ def _principal_directions(curator: Questions, n: int) -> tuple[FloatArray, Float
 
 
 def _schedule(variances: FloatArray, depth: int) -> list[int]:
-    """Direction of each level: the one along which most variance should be left."""
+    """Direction of each level: the one along which most variance is expected to remain."""
     left, order = variances.copy(), []
     for _ in range(depth):
         order.append(int(np.argmax(left)))
@@ -133,7 +134,7 @@ def _schedule(variances: FloatArray, depth: int) -> list[int]:
 
 
 def _sliced(tree: Tree, leaves: IntArray, column: int, edges: FloatArray) -> tuple[Tree, IntArray]:
-    """Cut leaves into bins along one direction: the finer tree, and the cells of each leaf in order.
+    """Cut leaves into bins along one direction; return the finer tree and the cells of each leaf in order.
 
     Each leaf becomes a complete binary tree in heap order, so len(edges) + 1 must be a power of two.
     """
@@ -157,7 +158,7 @@ def _sliced(tree: Tree, leaves: IntArray, column: int, edges: FloatArray) -> tup
 
 
 def _best_cut(noisy_bins: FloatArray, size: float) -> tuple[int, float, float]:
-    """Edge at which to cut a leaf, the emptiest near the mean, and the rows on both sides."""
+    """Where to cut a leaf, at the emptiest edge near the mean, and the rows on both sides."""
     bins = project_to_simplex(noisy_bins, max(size, 1.0))
     below = np.cumsum(bins)
     positions = np.arange(len(bins)) + 0.5
@@ -204,7 +205,7 @@ def _grow(curator: Questions, n_clusters: int, depth: int) -> _Leaves:
 
 
 def _coreset(curator: Questions, leaves: _Leaves) -> tuple[FloatArray, FloatArray]:
-    """Noisy means and sizes of the leaves: first roughly, then around that within the radius of a leaf."""
+    """Noisy means and sizes of the leaves: first rough ones, then within the radius of a leaf around them."""
     domain, tree = curator.domain, leaves.tree
     n, radius = tree.n_cells, domain.reach
     points = leaves.nearest(np.repeat(domain.midpoint[None], n, axis=0), domain)
@@ -224,7 +225,7 @@ def _coreset(curator: Questions, leaves: _Leaves) -> tuple[FloatArray, FloatArra
 def _centres(
     domain: Domain, points: FloatArray, sizes: FloatArray, n_clusters: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted k-means on the coreset; if it has too few points, they and public ones of no weight."""
+    """Weighted k-means on the coreset. If it has too few points, public ones of no weight are added."""
     missing = n_clusters - len(points)
     if missing >= 0:
         rng = np.random.default_rng(PUBLIC_SEED)
@@ -238,16 +239,16 @@ def _centres(
 class CoresetKMeans(PrivateClusterer):
     """k-means on the noisy means of the leaves of a tree of hyperplanes.
 
-    The hyperplanes are orthogonal to the directions along which the rows vary most, found from noisy sums
-    over the cells of random hyperplanes. Each level cuts every large leaf where a noisy histogram along the
-    level's direction is emptiest near its mean. The noisy means and sizes of the leaves stand for the rows in
-    weighted k-means. Made for many columns and many clusters.
+    The hyperplanes are orthogonal to the directions along which the rows vary most. These directions come
+    from noisy sums over the cells of random hyperplanes. Each level cuts every large leaf where a noisy
+    histogram along the level's direction is emptiest near its mean. Weighted k-means then runs on the noisy
+    means and sizes of the leaves. Made for many columns and many clusters.
 
     Parameters
     ----------
     n_clusters : int
     max_depth : "auto" or int
-        Levels of the tree, at most 40. Automatic: about eight leaves per cluster.
+        Number of levels of the tree, at most 40. "auto" gives about eight leaves per cluster.
     refine : bool
         Spend half of the budget on moving the centres to the means of the rows around them.
 
@@ -255,15 +256,10 @@ class CoresetKMeans(PrivateClusterer):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Estimated rows per cluster.
+        Estimated number of rows per cluster.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations; None without `refine`.
+        Standard deviations of the error of centres and sizes; None without `refine`.
     n_clusters_ : int
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
@@ -271,8 +267,8 @@ class CoresetKMeans(PrivateClusterer):
     hyperplanes, for the directions. Step "cuts", once per level: noisy counts of disjoint bins of leaves.
     Steps "means", "distances" and "sums": noisy means of the leaves, a noisy histogram of distances from
     them, and noisy means within the radius read from it. With `refine`, the steps of the refinement. All
-    compose to the budget, and each is asked whatever the others answered. Public inputs: all parameters. Not
-    private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
+    compose to the budget, and every step is asked whatever the others return. Public inputs: all parameters.
+    Not private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
 
     References
     ----------

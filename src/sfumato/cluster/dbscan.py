@@ -40,61 +40,57 @@ from sfumato.public.models import DBSCANModel
 
 
 class DPDBSCAN(DensityClusterer):
-    """Dense places of any shape and their number, at a given radius and density.
+    """Find dense places of any shape, at a given radius and density.
 
-    The domain is cut into cells a little smaller than the radius; their counts are released with noise; a
-    place is in a span if the cells within the radius hold enough rows, whatever the noise; places closer
-    than the radius belong together. What is published are the spans, with an estimate of the rows in each:
-    labels of the rows themselves cannot be published usefully. Best in two and three columns.
-    `DensityTree` needs neither radius nor density, and is usually more accurate.
+    The domain is cut into cells a little smaller than the radius, and their counts are released with noise. A
+    place is in a span if the cells within the radius contain enough rows, whatever the noise. Places closer
+    than the radius belong together. The spans are published, with an estimate of the rows in each; labels of
+    the rows themselves cannot be published usefully. Best in two and three columns. `DensityTree` needs
+    neither radius nor density and is usually more accurate.
 
     Parameters
     ----------
     radius : float
-        How far a neighbour may be; ``eps`` of scikit-learn's DBSCAN. In metres with ``metric="geo"``.
+        Largest distance to a neighbour; ``eps`` in scikit-learn's DBSCAN. In metres with ``metric="geo"``.
     min_samples : int
-        Rows within the radius, at least, to be told from noise. Re-cluster for another number with `at`,
-        free of charge.
+        Minimum number of rows within the radius. Use `at` to re-cluster with another number, free of charge.
     eta : float
         Cells are ``eta / 4 * radius / sqrt(n_columns)`` wide; at most 4. Smaller is sharper and noisier.
     beta : float
-        Probability with which the guarantee may fail, see ``guarantee_``.
+        Probability that the guarantee fails, see ``guarantee_``.
     valleys : bool
-        Keep places apart that are joined only across a valley that may be noise or the width of the cells.
-        More accurate; without, tau is smaller.
+        Keep places apart if they are joined only across a valley that may be due to noise or to the width of
+        the cells. True is more accurate; False gives a smaller tau.
     metric : {"euclidean", "geo"}
-        "geo": the two columns are longitude and latitude in degrees, distances are metres.
+        With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
     max_memory : float
-        Limit in bytes on the memory that is known before the fit. Up to a hundredth of it as cells, all
-        cells are released; beyond, only those that stand out from the noise (up to 2^62 cells).
+        Limit in bytes on the memory that can be predicted before the fit. If the grid has at most
+        ``max_memory / 100`` cells, all cells are released; otherwise (up to 2^62 cells) only those that stand
+        out from the noise.
 
     Attributes
     ----------
     n_clusters_ : int
         Number of spans.
     spans_ : tuple of Span
-        The largest first, each with its estimated rows, an interval, boxes, and polygons in two columns.
+        The largest first. Each has an estimated number of rows, an interval, boxes, and in two columns
+        polygons.
     guarantee_ : Guarantee
-        How the spans relate to exact DBSCAN; prints as a sentence.
+        How the spans relate to exact DBSCAN. Prints as a sentence.
     cells_ : ndarray of shape (n_cells,)
-        Cells in spans: flat indices of the grid of ``spans_[i].grid``, whose cells are halves of those that
-        were counted.
+        Flat indices of the cells in spans, on the grid ``spans_[i].grid``. Its cells are halves of the cells
+        that were counted.
     cell_labels_ : ndarray of shape (n_cells,)
-        Span of each.
+        Span of each of these cells.
     histogram_ : NoisyHistogram
-        What was released.
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private. -1 is in no span.
+        The released histogram.
 
     Privacy
     -------
     Unit: one row added or removed. Step "cells" spends the whole budget: noisy counts of disjoint cells of a
-    grid that depends on public parameters only; of a large grid those that reach a public threshold, which
-    has the law of the full histogram cut there. Everything else is post-processing. Public inputs: all
-    parameters. Not private: ``labels_`` and ``predict``. Proof: docs/proofs/counts.md,
+    grid that depends only on public parameters. For a large grid, only counts that reach a public threshold
+    are released; they have the law of the full histogram cut there. Everything else is post-processing.
+    Public inputs: all parameters. Not private: ``labels_`` and ``predict``. Proof: docs/proofs/counts.md,
     docs/proofs/histogram.md; accuracy: docs/proofs/dbscan.md.
 
     References
@@ -132,7 +128,7 @@ class DPDBSCAN(DensityClusterer):
         return Promise(found, levels.report, stencils.size())
 
     def at(self, min_samples: int) -> Self:
-        """A fitted copy for another `min_samples`, from the same release. Spends nothing.
+        """Return a fitted copy with another `min_samples`, from the same release. Spends nothing.
 
         Parameters
         ----------
@@ -165,7 +161,7 @@ class DPDBSCAN(DensityClusterer):
         return model
 
     def _grid(self, domain: Domain) -> Grid:
-        """Grid of the histogram, or an error if radius, grid or memory cannot be."""
+        """Grid of the histogram. Raises if the radius, grid or memory is out of range."""
         units = column_units(self.metric, domain)
         widest = float(widths_of(domain, units).max())
         if self.radius > widest:
@@ -179,7 +175,7 @@ class DPDBSCAN(DensityClusterer):
         if log_cells(sides, width / stencils.parts) > math.log(most):
             least = float(self.radius) / width * stencils.parts * least_width(sides, most)
             raise ParameterError(
-                f"`radius`={self.radius!r} cuts the domain into more than 2^62 cells: give at least "
+                f"`radius`={self.radius!r} cuts the domain into more than 2^62 cells: use at least "
                 f"{rounded_up(least):.3g}, or fewer columns"
             )
         grid = square_grid(domain, units, width)
@@ -198,7 +194,7 @@ def _warn_if_weak(guarantee: Guarantee, stacklevel: int) -> None:
         warnings.warn(
             f"`min_samples`={guarantee.min_samples} is below tau={guarantee.tau}: only clusters whose core "
             f"rows have at least {guarantee.min_samples + guarantee.tau} neighbours are sure to be found. "
-            "Give a larger epsilon, radius or min_samples for a stronger statement",
+            "Use a larger epsilon, radius or min_samples for a stronger guarantee",
             GuaranteeWarning,
             stacklevel=stacklevel,
         )

@@ -1,4 +1,4 @@
-"""DensityTree: clusters of any shape without a radius, from the level sets of a noisy density."""
+"""DensityTree: clusters of any shape, without a radius, from the level sets of a noisy density."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ from sfumato.public.density.geometry import (
 from sfumato.public.density.levels import Levels
 from sfumato.public.models import DensityModel
 
-_CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter; measured: docs/notes/density.md
+# Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
+_CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter
 _FEW_ROWS = 10_000  # beyond, more rows per cell sharpen the levels more than smaller cells would
-_KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that the smoothing averages along each column
 _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
-_LEAST_SIDE = 4
+
+_KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that a normal kernel of one cell averages along each column
+_LEAST_SIDE = 4  # cells per column: with fewer there is nothing to smooth
 
 
 class DensityTree(DensityClusterer):
-    """Clusters of any shape and their number, without a radius or a least density.
+    """Find clusters of any shape, and their number, without a radius or a minimum density.
 
     The counts of a grid are released with noise and smoothed. As the density level falls, peaks appear and
-    join; peaks whose bulk stands above the saddle between them by more than noise makes likely are clusters.
-    The grid is chosen from a noisy number of rows. Everything after the release is free: `cut` takes any
-    number of clusters or any level. Best in two and three columns.
+    join. A peak is a cluster if its bulk stands further above the saddle to the next peak than noise makes
+    likely. The grid is chosen from a noisy number of rows. Everything after the release is free: `cut` takes
+    any number of clusters or any level. Best in two and three columns.
 
     Parameters
     ----------
     cell : float, optional
-        Width of a cell, in the units of the columns, or in metres with ``metric="geo"``. By default about two
-        rows fall on a cell at epsilon 1, and a twentieth of the budget buys the number of rows.
+        Width of a cell, in the units of the columns, or in metres with ``metric="geo"``. By default a cell
+        has about two rows at epsilon 1, and a twentieth of the budget pays for the number of rows.
     prominence : float
-        How many standard deviations of the noise the bulk of a cluster stands above the saddle to the next,
-        to be one of its own, where much is known; a peak that itself stands out little needs less, down to
-        two thirds of it. An even cloud is practically never split; thin curved shapes sometimes are: give
-        more for these.
+        A peak is a cluster of its own if its bulk stands this many standard deviations of the noise above the
+        saddle to the next peak. A peak that barely stands out itself needs less, down to two thirds of it. An
+        even cloud is practically never split. Thin curved shapes sometimes are: use a larger value for them.
     metric : {"euclidean", "geo"}
-        "geo": the two columns are longitude and latitude in degrees, distances are metres.
+        With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
     max_memory : float
         Limit in bytes on the memory of the grid, about 100 bytes per cell.
 
@@ -64,27 +65,22 @@ class DensityTree(DensityClusterer):
     ----------
     n_clusters_ : int
     spans_ : tuple of Span
-        Clusters, the largest first, each with its estimated rows, an interval, boxes, and polygons in two
-        columns.
+        Clusters, the largest first. Each has an estimated number of rows, an interval, boxes, and in two
+        columns polygons.
     tree_ : LevelTree
         Peaks, where they join, and how far they stand above the noise.
     cells_ : ndarray of shape (n_cells,)
-        Cells in clusters: flat indices of the grid of the histogram.
+        Flat indices of the cells in clusters, on the grid of the histogram.
     cell_labels_ : ndarray of shape (n_cells,)
-        Cluster of each.
+        Cluster of each of these cells.
     histogram_ : NoisyHistogram
-        What was released.
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private. -1 is in no cluster.
+        The released histogram.
 
     Privacy
     -------
     Unit: one row added or removed. Step "rows" (unless `cell` is given): noisy number of rows. Step "cells":
-    noisy counts of disjoint cells, on a grid that depends on the noisy number of rows only. The two compose
-    to the budget; smoothing, tree and cuts are post-processing. Public inputs: all parameters. Not private:
+    noisy counts of disjoint cells, on a grid that depends only on the noisy number of rows. The two compose
+    to the budget. Smoothing, tree and cuts are post-processing. Public inputs: all parameters. Not private:
     ``labels_`` and ``predict``. Proof: docs/proofs/counts.md.
 
     References
@@ -116,16 +112,15 @@ class DensityTree(DensityClusterer):
         return Traits(cells=HISTOGRAM, metric=self.metric)
 
     def cut(self, *, n_clusters: int | None = None, level: float | None = None) -> Self:
-        """A fitted copy with the tree cut elsewhere, from the same release. Spends nothing.
+        """Return a fitted copy with the tree cut elsewhere, from the same release. Spends nothing.
 
         Parameters
         ----------
         n_clusters : int, optional
-            The most prominent peaks are clusters; fewer if there are fewer peaks.
+            Keep this many of the most prominent peaks, or all if there are fewer.
         level : float, optional
-            Clusters are the connected places where the smoothed density is at least so many rows per cell;
-            levels that noise alone reaches often (two standard deviations) count as that level.
-
+            Clusters are the connected places where the smoothed density is at least `level` rows per cell. A
+            level that noise alone often reaches is raised to two standard deviations of the noise.
         Returns
         -------
         DensityTree
@@ -133,7 +128,7 @@ class DensityTree(DensityClusterer):
         """
         check_is_fitted(self, "release_")
         if n_clusters is not None and level is not None:
-            raise ParameterError(f"give `n_clusters` or `level`, not both, got {n_clusters!r} and {level!r}")
+            raise ParameterError(f"use `n_clusters` or `level`, not both, got {n_clusters!r} and {level!r}")
         if n_clusters is not None:
             whole(MOST_CLUSTERS)("n_clusters", n_clusters)
         if level is not None:
@@ -156,9 +151,9 @@ class DensityTree(DensityClusterer):
         return DensityModel.of(Levels(histogram), float(self.prominence), self.metric)
 
     def _grid_for(self, rows: float, curator: Questions) -> Grid:
-        """Grid on which smoothing averages about thirty rows of an even spread; coarser if noise is large.
+        """Grid on which smoothing averages about thirty evenly spread rows; coarser if noise is large.
 
-        A person counts as one row: with more rows each, noise grows as they do.
+        A person counts as one row, because noise grows with the rows per person.
         """
         domain, of_each = curator.domain, curator.domain.unit.max_rows
         laplace_epsilon = math.sqrt(2) * of_each / max(curator.noise_std("cells"), 1e-9)
@@ -194,7 +189,7 @@ class DensityTree(DensityClusterer):
             )
         if log_cells(widths, float(self.cell)) > math.log(most / 2**domain.n_features):
             raise ParameterError(
-                f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: give at "
+                f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: use at "
                 f"least {rounded_up(least_width(widths, most / 2**domain.n_features)):.3g}, or raise "
                 f"`max_memory` from {self.max_memory:g} bytes"
             )

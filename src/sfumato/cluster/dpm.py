@@ -22,14 +22,16 @@ from sfumato.errors import ParameterError
 from sfumato.public.kmeans import WeightedCells, merged_into, separated_clusters
 from sfumato.public.models import CentreModel
 
+MOST_LEVELS = 12  # a limit: 4096 leaves
+FLAT_LEAF_RADIUS = 1e-200  # a leaf may be flat in all columns
+
+# Tuned: docs/notes/constants.md#dpm
 N_BINS = 128
-MOST_LEVELS = 12  # 4096 leaves
 LARGE = 2.2  # times the least size: the sides of a cut are seldom even
 EXTRA_LEVELS = 2  # a tree of uneven splits is deeper than the number of its leaves needs
 ROWS_SHARE = Fraction(1, 50)
 TREE_SHARE, LEAVES_SHARE = Fraction(2, 9), Fraction(1, 9)  # with refinement; without, leaves take the rest
-FLAT_LEAF_RADIUS = 1e-200  # a leaf may be flat in all columns
-LEAF_ABOVE = 2.0  # a leaf is worth having when its size is this many times the noise in it
+LEAF_ABOVE = 2.0  # a leaf is worth having if its size is this many times the noise in it
 MEANINGFUL = 2.0  # ... and this many times the noise of its sum, in units of the radius of its box
 
 
@@ -43,56 +45,53 @@ class Leaves(NamedTuple):
 
 
 class DPM(PrivateClusterer):
-    """Clusters from splits through sparse regions, without a number of clusters.
+    """Find clusters by splits through sparse regions, without a given number of clusters.
 
-    A tree cuts the domain where rows are few, level by level; each level is one pass over the data. The
-    noisy means of the leaves are then refined around themselves, leaves that are parts of one cluster are
-    merged, and the merged centres are refined once more. Best where clusters are separated along some
-    columns, in any number of dimensions.
+    A tree cuts the domain where rows are few, level by level; each level is one pass over the data. The noisy
+    means of the leaves are then refined, leaves that are parts of one cluster are merged, and the merged
+    centres are refined once more. Best where clusters are separated along some columns, in any number of
+    dimensions.
 
     Parameters
     ----------
     n_clusters : int, optional
-        At most so many clusters. By default as many as there are separated groups of rows; on data without
-        separated groups that may be as many as the tree has leaves.
+        Maximum number of clusters. By default, the number of separated groups of rows. If the data has no
+        separated groups, that may be as many as the tree has leaves.
     max_depth : int
-        Leaves hold at least one row in 2^max_depth, up to noise, so that there are at most about
-        2^max_depth clusters.
+        A leaf contains at least one row in 2^max_depth, up to noise, so there are at most about 2^max_depth
+        clusters.
     t, q : float
-        A split that leaves less than the share `q` of the rows on one side is penalised more; at `q` a split
-        has the share `t` of the score of the median. ``t >= 2 q``.
+        A split with less than the share `q` of the rows on one side is penalised more. A split at `q` scores
+        the share `t` of a split at the median. ``t >= 2 q``.
     alpha : float
-        Weight of emptiness against closeness to the median.
+        Weight of emptiness relative to closeness to the median.
     interval : "auto" or float
-        Width of the interval around a split that should be empty, in the units of the data. "auto" weighs
-        several widths, from a 64th to a quarter of the box of a leaf, in the same choice and at no cost.
+        Width of the interval around a split that should be empty, in the units of the data. "auto" tries
+        several widths, from a 64th to a quarter of a leaf's box, in the same selection and at no cost.
     refine : bool
-        Spend two thirds of the budget on refinement. Without, the result is that of the paper: the noisy
-        means of the leaves.
+        Spend two thirds of the budget on refinement. Without it, the result is the paper's: the noisy means
+        of the leaves.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (k, d)
     cluster_sizes_ : ndarray of shape (k,)
-        Noisy rows per cluster.
+        Noisy number of rows per cluster.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations; None without `refine`.
+        Standard deviations of the error of centres and sizes; None without `refine`.
     n_clusters_ : int
-        Found by the method, from released values only.
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
+        Number of clusters found, from released values only.
 
     Privacy
     -------
     Unit: one row, added or removed. "rows" is a count. Each "splits" step chooses one split for every leaf by
-    the range of its scores, which depends on the released size of the leaf and on nothing else private;
-    leaves are disjoint, so all choices of a level cost as much as one. "sizes" counts the two sides of the
-    chosen splits, "leaves" and "displacements" release sizes and clipped sums of disjoint groups,
-    "distances" a histogram. All steps are always asked, so the spend does not depend on the data. Bounds and
-    parameters are public; which splits, merges and moves are made depends on released values only. Not
-    private: `predict` and ``labels_``. The paper's estimate of the interval is not private as printed and
-    is not used. Proof: docs/proofs/dpm.md.
+    the range of its scores. Apart from the rows, the scores depend only on released sizes and public numbers.
+    Leaves are disjoint, so all choices of a level cost as much as one. "sizes" counts the two sides of the
+    chosen splits, "leaves" and "displacements" release sizes and clipped sums of disjoint groups, and
+    "distances" releases a histogram. All steps are always asked, so the spend does not depend on the data.
+    Bounds and parameters are public. Splits, merges and moves depend on released values only. Not private:
+    `predict` and ``labels_``. The paper's estimate of the interval is not private as printed and is not used.
+    Proof: docs/proofs/dpm.md.
 
     References
     ----------
@@ -161,7 +160,7 @@ class DPM(PrivateClusterer):
         leaves = Leaves(Tree.root(), np.array([domain.low]), np.array([domain.high]), rows.astype(np.float64))
         smallest = smallest_leaf(curator, float(rows[0]), self.max_depth)
         for level in range(1, self._n_levels + 1):
-            # Smaller leaves cannot be cut in two large enough parts, whatever their noise.
+            # Smaller leaves cannot be cut into two parts that are large enough, whatever their noise.
             noise = curator.noise_std(f"sizes {level}")
             large = np.flatnonzero(leaves.sizes >= LARGE * smallest - 2 * LEAF_ABOVE * noise)
             groups, boxes = Subset(leaves.tree, large), (leaves.low[large], leaves.high[large])
@@ -180,13 +179,13 @@ class DPM(PrivateClusterer):
 
 
 def smallest_leaf(curator: Questions, rows: float, max_depth: int) -> float:
-    """Least size of a leaf: the paper's share of the rows, and enough for a mean within its box."""
+    """Least size of a leaf: the paper's share of the rows, and enough for an accurate mean in its box."""
     noise = curator.noise_of_sums("leaves") * np.sqrt(curator.domain.n_features)
     return float(max(rows / 2.0**max_depth, MEANINGFUL * noise))
 
 
 def _grown(leaves: Leaves, asked: IntArray, found: NoisySplits, smallest: float) -> Leaves:
-    """Apply those splits of the leaves asked for whose sides are both large enough."""
+    """Apply those splits whose two sides are both large enough."""
     good = np.flatnonzero(found.sizes.min(axis=1) >= smallest)
     cut, columns, thresholds = asked[good], found.columns[good], found.thresholds[good]
     low, high, sizes = leaves.low[cut], leaves.high.copy(), leaves.sizes.copy()

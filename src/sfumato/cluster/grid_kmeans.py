@@ -17,50 +17,46 @@ from sfumato.public.grid.size import RULES, Rule
 from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
 from sfumato.public.models import CentreModel
 
-MAX_CELLS = 10_000_000
+MAX_CELLS = 10_000_000  # about 400 MB
 # The rules assume that each noisy cell is taken as it is. Cells are denoised together, which is worth at
-# least three times the budget, so the rule is asked for the grid of that budget (docs/notes/grid.md).
+# least three times the budget, so the rule is asked for the grid of that budget. Tuned: docs/notes/grid.md,
+# docs/notes/constants.md#grid
 DENOISING_GAIN = 3
 
 
 class GridKMeans(PrivateClusterer):
     """k-means on one noisy grid of counts.
 
-    The domain is cut into a uniform grid whose resolution balances noise against rounding; each cell's
-    count is released with noise; weighted k-means on the cells gives the centres. Best in two to four
-    dimensions. The released grid (``synopsis_``) can be used again for another number of clusters, for
-    range counts and for synthetic points, at no further cost.
+    The domain is cut into a uniform grid whose resolution balances noise against rounding. Each cell's count
+    is released with noise, and weighted k-means on the cells gives the centres. Best in two to four
+    dimensions. The released grid (``synopsis_``) can be reused for another number of clusters, for range
+    counts and for synthetic points, at no further cost.
 
     Parameters
     ----------
     n_clusters : int
     rule : {"rugnik", "eugkm"}
-        How the resolution of the grid is chosen, see `grid_size`.
+        Rule that chooses the resolution of the grid, see `grid_size`.
     n_public : int, optional
-        Number of rows, if it is public. Otherwise a noisy count is bought with a small share of the budget.
+        Number of rows, if it is public. Otherwise a small share of the budget pays for a noisy count.
     max_cells : int
-        Limit on the number of cells; the grid needs about 40 bytes per cell.
+        Maximum number of cells. The grid needs about 40 bytes per cell.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Estimated rows per cluster.
+        Estimated number of rows per cluster.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations; in clear clusters it is less.
+        Standard deviations of the error of centres and sizes; clear clusters have less.
     n_clusters_ : int
     grid_ : Grid
     synopsis_ : GridSynopsis
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
     Unit: one row added or removed. Step "rows" (unless `n_public`): noisy number of rows. Step "grid": noisy
-    counts of disjoint cells, on a grid that depends on the noisy number of rows only. The two compose to the
+    counts of disjoint cells, on a grid that depends only on the noisy number of rows. The two compose to the
     budget. Public inputs: all parameters. Not private: ``labels_`` and ``predict``.
     Proof: docs/proofs/counts.md, docs/proofs/grid.md.
 

@@ -22,16 +22,17 @@ from sfumato.public.means import mean_stds
 from sfumato.public.models import CentreModel, MixtureModel
 from sfumato.public.packing import PUBLIC_SEED, packed_start
 
-FEWEST_ROUNDS, MOST_ROUNDS = 2, 7  # the range in which Su et al. find the best number
-MOVES_ABOVE = 4  # a cluster moves when its noisy size is this many times the noise in it
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 7  # the range in which Su et al. (2016) find the best number
+# Tuned: docs/notes/constants.md#lloyd
+MOVES_ABOVE = 4  # a cluster moves if its noisy size is this many times the noise in it
 RESEED_DISTANCE = 0.05  # of a new start from the largest cluster, in radii of the domain
 
 
 def automatic_rounds(domain: Domain, n_clusters: int, budget: Budget) -> int:
-    """Rounds that a budget is worth: two where noise is large, seven where it is small, by public numbers.
+    """Number of rounds for a budget, from public numbers: two if the noise is large, seven if it is small.
 
-    One round with the whole budget moves the mean of m rows by noise of about ``needed / m`` of the domain's
-    radius per cluster; every tenfold of `needed` costs a round.
+    With the whole budget in one round, the noise moves the mean of m rows by about ``needed / m`` of the
+    domain's radius per cluster. Each factor of ten in `needed` costs a round.
     """
     sensitivity = sums_sensitivity(domain)
     l1 = sensitivity.l1 / LATTICE_RADIUS * domain.unit.max_rows
@@ -42,7 +43,7 @@ def automatic_rounds(domain: Domain, n_clusters: int, budget: Budget) -> int:
         noise = l2 / math.sqrt(2 * float(budget.rho or 1))
     else:
         log_inverse, epsilon = math.log(1 / float(budget.delta)), float(budget.epsilon or 1)
-        # Without the cancellation of sqrt(L + epsilon) - sqrt(L), the root of rho.
+        # The root of rho, without the cancellation in sqrt(L + epsilon) - sqrt(L).
         noise = l2 * (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse)) / (math.sqrt(2) * epsilon)
     needed = n_clusters * math.sqrt(domain.n_features) * noise
     return int(min(max(round(7.5 - math.log10(max(needed, 1e-9))), FEWEST_ROUNDS), MOST_ROUNDS))
@@ -52,42 +53,37 @@ class LloydKMeans(PrivateClusterer):
     """Lloyd's k-means with noisy sums and sizes (DPLloyd).
 
     From public starting centres, each round assigns rows to the nearest centre and moves the centre to their
-    noisy mean. Sizes and sums are released together. A cluster that is not visible above its noise is started
-    again beside a large one.
+    noisy mean. Sizes and sums are released together. A cluster that is lost in its noise restarts next to a
+    large one.
 
     Parameters
     ----------
     n_clusters : int
         At most 10000.
     n_iter : "auto" or int
-        Rounds, at most 1000. Automatic: two to seven, fewer where the noise is larger.
+        Number of rounds, at most 1000. "auto" makes two to seven, fewer if the noise is larger.
     refine : bool
         Spend half of the budget on moving the centres to the means of the rows around them.
     covariances : bool
-        Buy the covariances of the clusters, too, with a quarter of the budget: the model is then a Gaussian
+        Spend a quarter of the budget on the covariances of the clusters. The model is then a Gaussian
         mixture, for `MorseClustering`.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Noisy rows per cluster in the last release, at least 0.
+        Noisy number of rows per cluster in the last release, at least 0.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations.
+        Standard deviations of the error of centres and sizes.
     weights_, means_, covariances_ : ndarray
-        With `covariances`: the mixture.
+        The mixture, with `covariances`.
     n_clusters_ : int
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
     Unit: one row added or removed. Step "rounds", `n_iter` times: noisy sizes and sums of the cells of
-    released centres. With `refine`, the steps of the refinement. All compose to the budget; the number of
-    rounds follows from public parameters. Public inputs: all parameters. Not private: ``labels_`` and
+    released centres. With `refine`, the steps of the refinement. All compose to the budget. The number of
+    rounds depends only on public parameters. Public inputs: all parameters. Not private: ``labels_`` and
     ``predict``. Proof: docs/proofs/kmeans.md.
 
     References
@@ -157,14 +153,14 @@ class LloydKMeans(PrivateClusterer):
 
 
 def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums) -> FloatArray:
-    """Noisy means of the clusters that are visible above their noise; the others stay."""
+    """Move clusters that stand out from their noise to their noisy means; leave the others."""
     visible = noisy.sizes > MOVES_ABOVE * noisy.size_std
     means = domain.clip(domain.midpoint + noisy.sums / np.maximum(noisy.sizes, 1.0)[:, None])
     return np.where(visible[:, None], means, centers)
 
 
 def _reseeded(domain: Domain, centers: FloatArray, noisy: NoisySums, rng: np.random.Generator) -> FloatArray:
-    """Start clusters that are not visible again beside the largest ones, by noisy sizes and public draws."""
+    """Restart lost clusters next to the largest ones, using noisy sizes and public random draws."""
     shares = np.where(noisy.sizes > MOVES_ABOVE * noisy.size_std, noisy.sizes, 0.0)
     directions = rng.normal(size=centers.shape)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)

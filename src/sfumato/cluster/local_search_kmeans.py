@@ -35,59 +35,55 @@ from sfumato.domain.partitions import Voronoi
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.models import CentreModel, MixtureModel
 
-# Of what refinement leaves:
-CANDIDATE_SHARE = Fraction(55, 100)
+MAX_SWAPS = 1000  # a limit
+FREE_WORK = 4e9  # a limit on the additions of the search on noisy counts: a few seconds
+
+# Tuned: docs/notes/constants.md#local-search
+CANDIDATE_SHARE = Fraction(55, 100)  # of what refinement leaves
 SWAP_SHARE = Fraction(15, 100)
 N_SWAPS = 4  # the search on noisy counts has done most of the work
-MAX_SWAPS = 1000
-FREE_WORK = 4e9  # additions that the search on noisy counts may take
 
 
 class LocalSearchKMeans(PrivateClusterer):
     """k-means by swapping centres for candidates while that lowers the cost.
 
-    Rows are projected to a few public random directions, where a private division of space into boxes yields
-    candidates with noisy counts. A local search on these noisy counts costs no budget and gives the start; a
-    few more swaps are then chosen by the exponential mechanism, by the cost of the rows themselves, each of
-    them truncated at a radius. The rows nearest to each centre give it in all columns.
+    Rows are projected to a few public random directions. There, a private division of space into boxes gives
+    candidates with noisy counts. A local search on these noisy counts spends no budget and gives the start.
+    The exponential mechanism then chooses a few more swaps by the cost of the rows themselves, with each
+    row's cost truncated at a radius. Finally, the rows nearest to each centre give its mean in all columns.
 
     Parameters
     ----------
     n_clusters : int
         At most 1000.
     n_swaps : int or "auto"
-        Number of private swaps; "auto" makes 4.
+        Number of private swaps. "auto" makes 4.
     refine : bool
         Spend half of the budget on moving the centres to the means of the rows around them.
     covariances : bool
-        Buy the covariances of the clusters, too, with a quarter of the budget: the model is then a Gaussian
+        Spend a quarter of the budget on the covariances of the clusters. The model is then a Gaussian
         mixture, for `MorseClustering`.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Estimated rows per cluster.
+        Estimated number of rows per cluster.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations; None without `refine`.
+        Standard deviations of the error of centres and sizes; None without `refine`.
     weights_, means_, covariances_ : ndarray
-        With `covariances`: the mixture.
+        The mixture, with `covariances`.
     n_clusters_ : int
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
     Unit: one row added or removed. Steps "middle" and "reach": noisy mean of all rows and noisy histogram of
     their distances from it. Step "boxes": noisy counts of disjoint boxes, once per level. Step "box means":
-    noisy sums of the projected rows of each box. Step "radius": one more histogram of distances. Step
-    "swap", `n_swaps` times: a private selection by the decrease of the truncated cost, of spread one cost
-    unit. Steps "recovery": one histogram and the noisy sums of the groups; then those of the refinement.
-    All compose to the budget. Public inputs: all parameters, and the directions of the projection.
-    Not private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
+    noisy sums of the projected rows of each box. Step "radius": another histogram of distances. Step "swap",
+    `n_swaps` times: a private selection by the decrease of the truncated cost, of spread one cost unit. Steps
+    "recovery": one histogram and the noisy sums of the groups. Then the steps of the refinement. All compose
+    to the budget. Public inputs: all parameters, and the directions of the projection. Not private:
+    ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
 
     References
     ----------
@@ -160,7 +156,7 @@ class LocalSearchKMeans(PrivateClusterer):
         return refine(curator, found.centers, groups=found.groups)
 
     def _swapped(self, curator: Questions, candidates: Candidates, centers: FloatArray) -> FloatArray:
-        """Private swaps, with free k-means on the candidates after each."""
+        """Make private swaps, with free k-means on the candidates after each."""
         projection = candidates.projection
         radius = RADIUS_FACTOR * radius_of_most(curator, "radius", Voronoi(centers), centers, projection)
         centers = swapped_freely(candidates.points, candidates.weights, centers, radius)
@@ -174,16 +170,16 @@ class LocalSearchKMeans(PrivateClusterer):
 
 
 def free_search(points: FloatArray, weights: FloatArray, n_clusters: int) -> FloatArray:
-    """Local search on released points with released weights: post-processing, at no cost."""
+    """Local search on released points with released weights: free post-processing."""
     centers, _ = weighted_kmeans(points, weights, n_clusters, n_init=3)
     return swapped_freely(points, weights, centers, np.inf)
 
 
 def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray, radius: float) -> FloatArray:
-    """Centres after swaps that lower the truncated weighted cost, in turns with k-means.
+    """Alternate swaps that lower the truncated weighted cost with k-means; return the centres.
 
-    Each escapes from where the other is stuck. Truncation keeps centres from points that are nothing but
-    noise, far from all others.
+    Each escapes where the other is stuck. Truncation keeps centres away from points that are mere noise, far
+    from all others.
     """
     between = np.minimum(pairwise_distances(points, metric="sqeuclidean"), radius**2)
     n_swaps = int(min(2 * len(centers), FREE_WORK / (len(centers) * len(points) ** 2)))
@@ -194,7 +190,7 @@ def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray,
                 break
             centers = swapped
         settled = _moved_to_means(points, weights, centers)
-        # k-means does not know of the truncation, and may move centres towards far noise.
+        # k-means ignores the truncation and may move centres towards distant noise.
         centers = min(centers, settled, key=lambda c: _truncated_cost(points, weights, c, radius))
     return centers
 
@@ -202,18 +198,17 @@ def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray,
 def best_swap(
     points: FloatArray, weights: FloatArray, centers: FloatArray, between: FloatArray, radius: float
 ) -> FloatArray | None:
-    """Centres after the swap for a point that lowers the truncated cost the most; None if no swap does.
+    """Centres after the swap that lowers the truncated cost the most; None if no swap lowers it.
 
-    `between` holds the squared distances of the points from each other, truncated as well.
-
-    As FastPAM does (Schubert and Rousseeuw 2019): what a new point saves does not depend on the centre that
-    leaves, except for the points of that centre, which fall back on their second nearest.
+    `between` holds the truncated squared distances between the points. As in FastPAM (Schubert and Rousseeuw
+    2019), a new point's savings do not depend on the dropped centre, except for that centre's points, which
+    fall back on their second nearest.
     """
     costs = np.minimum(pairwise_distances(points, centers, metric="sqeuclidean"), radius**2)
     nearest = costs.argmin(axis=1)
     first = costs[np.arange(len(points)), nearest]
     costs[np.arange(len(points)), nearest] = np.inf
-    # One centre has no second: all points must then go to the new one, and any large cost says so.
+    # With one centre there is no second nearest. A large cost sends all points to the new one.
     second = np.minimum(costs.min(axis=1), min(radius**2, 4 * float(between.max()) + 4 * float(first.max())))
     saved = first[:, None] - between
     gains = weights @ np.maximum(saved, 0.0)
@@ -233,6 +228,6 @@ def _truncated_cost(points: FloatArray, weights: FloatArray, centers: FloatArray
 
 
 def _moved_to_means(points: FloatArray, weights: FloatArray, centers: FloatArray) -> FloatArray:
-    """Centres after weighted k-means from where they are."""
+    """Centres after weighted k-means, started from the given ones."""
     settled, _ = weighted_kmeans(points, weights, len(centers), starts=[centers])
     return settled

@@ -33,7 +33,7 @@ from sfumato.domain.partitions import Voronoi
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.models import CentreModel
 
-# Of what refinement leaves:
+# Of what refinement leaves. Tuned: docs/notes/constants.md#max-cover
 CANDIDATE_SHARE = Fraction(45, 100)
 COVER_SHARE = Fraction(25, 100)
 
@@ -41,10 +41,10 @@ COVER_SHARE = Fraction(25, 100)
 class MaxCoverKMeans(PrivateClusterer):
     """k-means by choosing balls that cover the most rows, one after the other.
 
-    Rows are projected to a few public random directions, where a private division of space into boxes yields
-    candidates. Centres are then chosen greedily: each time the exponential mechanism takes a candidate whose
-    ball covers many rows that no earlier ball covers. A crowd of rows counts once, so that small clusters are
-    found beside large ones. The rows nearest to each chosen candidate give the centre in all columns.
+    Rows are projected to a few public random directions. There, a private division of space into boxes gives
+    candidates. Centres are then chosen greedily: each time, the exponential mechanism selects a candidate
+    whose ball covers many rows that no earlier ball covers. Covered rows no longer count, so small clusters
+    are found too. Finally, the rows nearest to each chosen candidate give its mean in all columns.
 
     Parameters
     ----------
@@ -57,25 +57,20 @@ class MaxCoverKMeans(PrivateClusterer):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, d)
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Estimated rows per cluster.
+        Estimated number of rows per cluster.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations; None without `refine`.
+        Standard deviations of the error of centres and sizes; None without `refine`.
     n_clusters_ : int
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
     Unit: one row added or removed. Steps "middle" and "reach": noisy mean of all rows and noisy histogram of
     their distances from it. Step "boxes": noisy counts of disjoint boxes, once per level. Step "box means":
-    noisy sums of the projected rows of each box. Step "radius": one more histogram of distances. Step
-    "cover", `n_clusters` times: a private selection by the number of rows newly covered, of spread 1.
-    Steps "recovery": one histogram and the noisy sums of the groups; then those of the refinement. All
-    compose to the budget. Public inputs: all parameters, and the directions of the projection.
-    Not private: ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
+    noisy sums of the projected rows of each box. Step "radius": another histogram of distances. Step "cover",
+    `n_clusters` times: a private selection by the number of newly covered rows, of spread 1. Steps
+    "recovery": one histogram and the noisy sums of the groups. Then the steps of the refinement. All compose
+    to the budget. Public inputs: all parameters, and the directions of the projection. Not private:
+    ``labels_`` and ``predict``. Proof: docs/proofs/kmeans.md.
 
     References
     ----------
@@ -130,7 +125,7 @@ class MaxCoverKMeans(PrivateClusterer):
         return refine(curator, found.centers, groups=found.groups)
 
     def _covering(self, curator: Questions, candidates: Candidates) -> FloatArray:
-        """Greedy choice of candidates, by the rows that each covers anew."""
+        """Greedy choice of candidates by the number of rows that each newly covers."""
         radius = self._radius(curator, candidates)
         chosen = np.empty((0, candidates.points.shape[1]))
         for _ in range(self.n_clusters):
@@ -139,7 +134,7 @@ class MaxCoverKMeans(PrivateClusterer):
         return chosen
 
     def _radius(self, curator: Questions, candidates: Candidates) -> float:
-        """Radius of the balls: what holds most rows around provisional centres, found without the rows."""
+        """Radius of the balls: it contains most rows around provisional centres found without the rows."""
         points, weights = candidates.points, candidates.weights
         provisional, _ = weighted_kmeans(points, weights, self.n_clusters, n_init=3)
         cells, projection = Voronoi(provisional), candidates.projection

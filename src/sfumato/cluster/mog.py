@@ -19,11 +19,12 @@ from sfumato.domain.constraints import auto_or, one_of, whole
 from sfumato.public.mixtures.em import N_ITER, mixture_of_cells
 from sfumato.public.models import MixtureModel
 
+MOST_CELLS = 2**20  # a limit: finer grids show no more of a component, and each round reads all cells
+MOST_COMPONENTS = 10**4  # a limit
+# Tuned: docs/notes/mixtures.md, docs/notes/constants.md#mixtures
 GRID_COLUMNS = 3  # up to here a grid says more than moments
-MOST_CELLS = 2**20  # finer ones would show no more of a component, and each round reads all of them
 MOMENTS_SHARE = Fraction(1, 2)  # the rest buys centres to start from
 N_MOMENT_ROUNDS = 3
-MOST_COMPONENTS = 10**4
 
 Assignment = Literal["hard", "soft"]
 ASSIGNMENTS = ("hard", "soft")
@@ -33,45 +34,42 @@ SHAPES = ("full", "diag", "spherical")
 class DPMoG(PrivateClusterer):
     """Gaussian mixture by noisy expectation maximisation.
 
-    In up to three columns the budget buys a noisy grid of counts, and the mixture is fitted to its cells. In
-    more columns half of the budget buys centres (noisy k-means with refinement), the other half rounds of
-    moments: each assigns rows to the components of the mixture so far and releases their sizes, means and
-    covariances. Merge the components into clusters of any shape with `MorseClustering`, at no cost.
+    With up to three columns, the budget pays for a noisy grid of counts, and the mixture is fitted to its
+    cells. With more columns, half of the budget pays for centres (noisy k-means with refinement) and half for
+    rounds of moments. Each round assigns rows to the components of the current mixture and releases their
+    sizes, means and covariances. `MorseClustering` merges the components into clusters of any shape, at no
+    cost.
 
     Parameters
     ----------
     n_components : int
         At most 10000.
     assign : {"soft", "hard"}
-        "soft": a row counts in all components, by its responsibilities. "hard": in its most probable one.
-        Both cost the same.
+        "soft" shares a row among all components by its responsibilities; "hard" assigns it to the most
+        probable one. Both cost the same.
     covariance : {"auto", "diag", "full", "spherical"}
-        Shape of the covariances. Fewer numbers are less noisy: full ones need many rows. Automatic: "full"
-        from a grid, else "diag".
+        Shape of the covariances. Fewer numbers have less noise: "full" needs many rows. "auto" is "full" from
+        a grid, else "diag".
     start : {"auto", "grid", "centers"}
-        What is released first. Automatic: the grid in up to three columns.
+        What is released first. "auto" takes the grid in up to three columns.
     n_iter : int or "auto"
-        Rounds, at most 100. Automatic: 10 over the cells of a grid, which cost nothing; 3 of moments.
+        Number of rounds, at most 100. "auto" makes 10 rounds over the cells of a grid, which are free, or 3
+        of moments.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
     means_ : ndarray of shape (n_components, d)
     covariances_ : ndarray of shape (n_components, d, d)
-        Matrices, whatever their shape.
+        Full matrices for every `covariance`.
     cluster_centers_ : ndarray of shape (n_components, d)
         The means.
     cluster_sizes_ : ndarray of shape (n_components,)
-        Noisy rows of each component, at least 0.
+        Noisy number of rows per component, at least 0.
     cluster_center_stds_, cluster_size_stds_ : ndarray
-        How far they may be off, as standard deviations.
+        Standard deviations of the error of means and sizes.
     n_clusters_ : int
         Number of components.
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
@@ -145,5 +143,5 @@ class DPMoG(PrivateClusterer):
         return automatic if self.covariance == "auto" else self.covariance
 
     def _lloyd(self) -> LloydKMeans:
-        """Where centres come from; its budget only sets the number of its rounds."""
+        """The method that finds the centres. Its budget only sets its number of rounds."""
         return LloydKMeans(self.n_components, epsilon=self.epsilon, delta=self.delta, rho=self.rho)

@@ -32,26 +32,26 @@ from sfumato.public.models import CentreModel, MixtureModel, MorseModel
 class MorseClustering(PrivateClusterer):
     """Join the components of a private Gaussian mixture into clusters of any shape.
 
-    Two components belong together if the density falls little on the best path between them. Paths are
-    judged by their lowest point, the saddle; as the level falls, components join in a tree, which is cut at
-    the number of clusters. Clusters that noise alone may have made are joined first. All of this is computed
-    from the released mixture: only the base spends.
+    Two components belong together if the density falls little on the best path between them. A path counts by
+    its lowest point, the saddle. As the level falls, components join in a tree, which is cut at the number of
+    clusters. Clusters that may be mere noise are joined first. All of this is computed from the released
+    mixture, so only the base spends. A saved release can be cut again with ``release_.model.cut(k)``.
 
     Parameters
     ----------
     base : estimator, optional
-        A method that releases a mixture (`DPMoG`, or `LloydKMeans` with ``covariances=True``) or centres
-        (any other centre method), with its own parameters. By default a `DPMoG` with three times as many
-        components as clusters, and at least 20 in up to three columns or if no number is given. Budget,
-        bounds, unit, ledger and seed are given here, not to the base.
+        A method that releases a mixture (`DPMoG`, or `LloydKMeans` with ``covariances=True``) or centres (any
+        other centre method), with its own parameters. By default a `DPMoG` with three times as many
+        components as clusters, and at least 20 with up to three columns or if no number is given. Set the
+        budget, bounds, unit, ledger and seed here, not on the base.
     n_clusters : int, optional
-        By default as many as the largest gap between the persistences of peaks says.
+        By default, the number given by the largest gap between the persistences of peaks.
     covariance : {"auto", "diag", "full", "spherical"}
-        Shape of the covariances for a base that has none. They are read off its noisy grid if there is one
-        (`GridKMeans`; automatic: "full"), else bought with a quarter of the budget (automatic: "diag").
+        Shape of the covariances for a base that has none. They are read from its noisy grid if there is one
+        (`GridKMeans`; "auto" is "full"). Otherwise a quarter of the budget pays for them ("auto" is "diag").
     labels : {"component", "basin"}
-        What decides to which cluster a row belongs: its most probable component, or the peak of the density
-        to which its ascent leads.
+        What decides a row's cluster: its most probable component, or the peak that an ascent of the density
+        from the row reaches.
 
     Attributes
     ----------
@@ -59,25 +59,19 @@ class MorseClustering(PrivateClusterer):
     component_labels_ : ndarray of shape (n_components,)
         Cluster of each component.
     cluster_sizes_ : ndarray, one per cluster
-        Estimated rows per cluster.
+        Estimated number of rows per cluster.
     mixture_ : Mixture
     saddles_ : Passes
         Where peaks join: positions, log densities and the pairs.
     merge_tree_ : ndarray of shape (n_peaks - 1, 4)
         The order of joining in SciPy's form, for dendrograms.
-    privacy_ : PrivacyStatement
-    release_ : Release
-        Merge again later, for another number of clusters, with ``release_.model.cut(k)``.
-    n_features_in_ : int
-    labels_ : ndarray of shape (n,)
-        Computed on demand for the holder of the rows; not private.
 
     Privacy
     -------
-    Unit: one row added or removed. The steps of the base; for a base that releases centres only, scaled to
-    three quarters of the budget, and the steps "spread" and "moments" of `DPMoG` for the rest. Mixtures of
-    the cells of a grid, saddles, tree and cuts are post-processing. Public inputs: all parameters. Not
-    private: ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, and that of the base.
+    Unit: one row added or removed. Steps: those of the base. If the base releases centres only, they are
+    scaled to three quarters of the budget, and the steps "spread" and "moments" of `DPMoG` take the rest.
+    Mixtures of the cells of a grid, saddles, tree and cuts are post-processing. Public inputs: all
+    parameters. Not private: ``labels_`` and ``predict``. Proof: docs/proofs/moments.md, and the base's proof.
 
     References
     ----------
@@ -111,7 +105,7 @@ class MorseClustering(PrivateClusterer):
         return found if _shows_covariances(base) else found.then(moments_traits())
 
     def cut(self, n_clusters: int | None = None) -> Self:
-        """A fitted copy with another number of clusters, from the same release. Spends nothing.
+        """Return a fitted copy with another number of clusters, from the same release. Spends nothing.
 
         Parameters
         ----------
@@ -148,12 +142,12 @@ class MorseClustering(PrivateClusterer):
         return automatic if self.covariance == "auto" else self.covariance
 
     def _n_components(self, domain: Domain) -> int:
-        """Of the default base: enough to follow curves where a grid can show them."""
+        """Number of components of the default base: enough to follow curves that a grid can show."""
         wanted = 3 * int(self.n_clusters or 0)
         return max(wanted, 20) if domain.n_features <= GRID_COLUMNS or not wanted else wanted
 
     def _checked_base(self, domain: Domain) -> PrivateClusterer:
-        """The base with our budget, which sets the number of its rounds; or an error."""
+        """The base with our budget, which sets its number of rounds. Raises if the base is unsuitable."""
         base = self.base
         if base is None:
             base = DPMoG(self._n_components(domain))

@@ -1,6 +1,6 @@
-"""Private source-target clustering: choose among public targets, beside a private source.
+"""Private source-target clustering: choose centres among public targets, given a private source.
 
-The source is sanitised: released as points that may stand for it. Everything after that, k-medoids with
+The source is sanitised, that is, released as points that represent it. Everything after that, k-medoids with
 these points as free centres, is public.
 """
 
@@ -37,23 +37,25 @@ from sfumato.public.places.medoids import k_medoids
 Sanitizer = Literal["displacement", "nna", "nas"]
 SANITIZERS = ("displacement", "nna", "nas")
 
-SIZE_SHARE = Fraction(3, 4)  # which groups hold rows at all matters more than where in a group these lie
+# Tuned: docs/notes/source_target.md, docs/notes/constants.md#source-target
+SIZE_SHARE = Fraction(3, 4)  # which groups hold rows at all matters more than where in a group they lie
 NEIGHBOUR = 4  # displacements are clipped to the distance of this neighbour among the representatives
-SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of a group's mean, in radii: docs/notes/source_target.md
-MOST_SERVED = 10  # targets that each row of a group may serve, if it is not known where in the group it is
+SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of a group's mean, in radii
+MOST_SERVED = 10  # targets that each row of a group may serve if its place in the group is not known
+
 LEAST_SPACING = 1e-6  # of the domain's diameter, where representatives coincide
-MOST_LISTED = 2**27  # numbers in the lists of nearest rows, about 1 GB
+MOST_LISTED = 2**27  # numbers in the lists of nearest rows: about 1 GB
 
 
 class Targets(NamedTuple):
-    """Public points, and those of them that stand for the others.
+    """Public points, and those that represent the others.
 
     Parameters
     ----------
     points : float array of shape (n, d)
     representatives : float array of shape (n_representatives, d)
     sizes : int array of shape (n_representatives,)
-        How many points each stands for.
+        Number of points that each represents.
     mean_distance : float
         Mean distance of the points from their representatives.
     """
@@ -65,39 +67,39 @@ class Targets(NamedTuple):
 
     @classmethod
     def covered(cls, points: FloatArray, diameter: float) -> Targets:
-        """Choose representatives such that no point is farther from its own than a diameter."""
+        """Choose representatives so that no point is farther than `diameter` from its own."""
         indices, labels = cover(points, diameter)
         gaps = np.linalg.norm(points - points[indices][labels], axis=1)
         return cls(points, points[indices], np.bincount(labels), float(gaps.mean()))
 
 
 class SourceTargetClustering(PrivateEstimator):
-    """Choose k of some public target points as centres, beside a private source whose points are centres too.
+    """Choose k public target points as centres, given a private source whose points are centres too.
 
-    A target is served by the nearest centre, chosen or of the source; the mean distance should be small. The
-    source is sanitised, released as points that may stand for it, and k-medoids with these as free centres
-    chooses the targets.
+    A target is served by the nearest centre, which is a chosen target or a point of the source. The mean
+    distance should be small. The source is sanitised, that is, released as points that represent it, and
+    k-medoids with these as free centres chooses the targets.
 
     Parameters
     ----------
     n_clusters : int
-        How many targets to choose, at most their number.
+        Number of targets to choose.
     sanitizer : {"displacement", "nna", "nas"}
         How the source is sanitised. "displacement" counts the rows nearest to each representative target and
         sums their displacements from it; "nna" sums the rows themselves [1]; "nas" averages the `t` rows
         nearest to each representative [1].
     t : int
-        Rows to average, for "nas".
+        Number of rows to average, for "nas".
     coreset : float or "auto"
-        Representatives are chosen among the targets such that none is farther from its representative than
-        this share of the domain's diameter, from 0 to 1. Automatic: than the mean distance of the targets
-        from the nearest of `n_clusters` of them, chosen without a source.
+        Maximum distance of a target from its representative, which is another target, as a share of the
+        domain's diameter, from 0 to 1. "auto" takes the mean distance of the targets to the nearest of
+        `n_clusters` of them, chosen without a source.
     gamma : float
-        Between 0 and 1. For "displacement": expected share of sanitised points that stand for no row. For
-        "nna": probability with which a group without rows is taken for one with rows. For "nas":
-        probability with which ``diff_bound_`` may fail.
+        Between 0 and 1. For "displacement": expected share of sanitised points that represent no row. For
+        "nna": probability that a group without rows is taken for one with rows. For "nas": probability that
+        ``diff_bound_`` fails.
     bound_share : float
-        Share of the budget that buys ``diff_bound_``, for "nas"; 0 buys none.
+        Share of the budget that pays for ``diff_bound_``, for "nas". With 0 there is no bound.
 
     Attributes
     ----------
@@ -105,17 +107,14 @@ class SourceTargetClustering(PrivateEstimator):
         The chosen targets.
     cluster_centers_ : ndarray of shape (n_clusters, d)
     sanitized_source_ : ndarray of shape (m, d)
-        Points that stand for the source.
+        Points that represent the source.
     cost_ : float
-        Mean distance of the targets from the nearest chosen target or sanitised point. For the cost with the
-        source itself see `cost`.
+        Mean distance of the targets to the nearest chosen target or sanitised point. `cost` gives the cost
+        with the source itself.
     n_representatives_ : int
     diff_bound_ : float or None
-        If bought: with probability 1 - `gamma`, for every choice of targets, ``cost_`` of the sanitised
-        source differs by no more from the cost with the source itself. Only "nas" has such a bound.
-    privacy_ : PrivacyStatement
-    release_ : Release
-    n_features_in_ : int
+        With probability 1 - `gamma`, and for every choice of targets, the cost with the sanitised source
+        differs from the cost with the source itself by at most this. Only "nas" has this bound.
 
     Privacy
     -------
@@ -159,13 +158,13 @@ class SourceTargetClustering(PrivateEstimator):
         target : array-like of shape (n, d)
             Public points within the bounds.
         source : array-like of shape (m, d)
-            Private rows, with the same columns. Rows outside the bounds are clipped. There may be none.
+            Private rows with the same columns; may be empty. Rows outside the bounds are clipped.
         """
         targets, domain = self._targets(target)
         table = self._open(source, name="source", reset=False)
         if table.domain.n_features != domain.n_features:
             got, wanted = table.domain.n_features, domain.n_features
-            raise ParameterError(f"`source` must have {wanted} columns, as `target` has, got {got}")
+            raise ParameterError(f"`source` must have {wanted} columns like `target`, got {got}")
         return self._fit(table, self._plan(table.domain, targets), partial(self._choose, targets))
 
     def plan(self, target: ArrayLike) -> PricedPlan:
@@ -174,9 +173,10 @@ class SourceTargetClustering(PrivateEstimator):
         return self._priced(self._plan(domain, targets), domain)
 
     def cost(self, target: ArrayLike, source: ArrayLike) -> float:
-        """Mean distance of targets from the nearest chosen target or row of the source.
+        """Mean distance of targets to the nearest chosen target or row of the source.
 
-        For the holder of the source: reads it exactly, and is **not private**. Do not publish it.
+        For the holder of the source only: it reads the source exactly and is **not private**. Do not publish
+        it.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class SourceTargetClustering(PrivateEstimator):
         return float(KDTree(centers).query(points)[0].mean())
 
     def _targets(self, target: ArrayLike) -> tuple[Targets, Domain]:
-        """Check everything public but the budget, and choose representatives."""
+        """Check all public inputs except the budget, and choose representatives."""
         check_fields(self)
         if self.bound_share and self.sanitizer != "nas":
             raise ParameterError(
@@ -198,7 +198,7 @@ class SourceTargetClustering(PrivateEstimator):
                 f"{self.sanitizer!r}. Use sanitizer='nas'"
             )
         if self._private_bounds:
-            raise ParameterError("`bounds` must be public, got 'private'. Take them from the targets")
+            raise ParameterError("`bounds` must be public, got 'private'. Use the range of the targets")
         points = self._exact_rows(target, "target", reset=True)
         domain = self.domain(points.shape[1])
         if not 1 <= self.n_clusters <= len(points):
@@ -217,11 +217,11 @@ class SourceTargetClustering(PrivateEstimator):
         return Targets.covered(points, self._spacing(points, domain)), domain
 
     def _exact_rows(self, X: Any, name: str, *, reset: bool = False) -> FloatArray:
-        """Rows of a table that may be read exactly."""
+        """Exact rows of a table that may be read without noise."""
         return rows_of(self._open(X, name=name, reset=reset, people=False))
 
     def _spacing(self, points: FloatArray, domain: Domain) -> float:
-        """How far a target may be from its representative."""
+        """Maximum distance of a target from its representative."""
         if self.coreset == "auto":
             return k_medoids(points, int(self.n_clusters), n_init=1).cost / len(points)
         return float(self.coreset) * 2 * domain.reach
@@ -236,7 +236,7 @@ class SourceTargetClustering(PrivateEstimator):
         if n_representatives * self.t * (1 + domain.n_features) > MOST_LISTED:
             raise ParameterError(
                 f"`t` must be smaller for {n_representatives} representatives, got {self.t}: their lists of "
-                "nearest rows do not fit into memory. Or raise `coreset`"
+                "nearest rows do not fit into memory. Lower `t` or raise `coreset`"
             )
         sensitivity = nearest_sensitivity(domain, n_representatives)
         if not self.bound_share:
@@ -267,7 +267,7 @@ class SourceTargetClustering(PrivateEstimator):
         )
 
     def _averaged(self, curator: Questions, targets: Targets) -> tuple[FloatArray, float | None]:
-        """Noisy averages of the rows nearest to each representative, and the bound if it is bought."""
+        """Noisy averages of the rows nearest to each representative, and the bound if it is asked for."""
         noisy = curator.nearest("averages", targets.representatives, int(self.t))
         sanitized = curator.domain.clip(noisy.means)
         if not self.bound_share:
@@ -290,10 +290,10 @@ class SourceTargetClustering(PrivateEstimator):
 
 
 def displaced(curator: Questions, targets: Targets, gamma: float) -> FloatArray:
-    """Representatives that are near to rows, moved to the noisy means of these.
+    """Representatives near rows, moved to the noisy means of these rows.
 
-    Three quarters of the budget tell which of the groups of nearest rows are not empty; with the last, sums
-    of displacements, clipped to a radius that follows from the representatives, tell where the rows are.
+    Three quarters of the budget show which groups of nearest rows are not empty. The last quarter shows where
+    the rows are, by sums of displacements, clipped to a radius that depends on the representatives.
     """
     representatives = targets.representatives
     groups = Voronoi(representatives)
@@ -303,7 +303,7 @@ def displaced(curator: Questions, targets: Targets, gamma: float) -> FloatArray:
     visible = noisy_sizes >= _standing_out(curator, groups, noisy_sizes, gamma)
     sizes = np.maximum(noisy_sizes, 1)
     trust = _trust(sizes, noisy.sum_std / radii, representatives.shape[1])
-    # A row that may be anywhere in its group must not count as serving a whole crowd of targets.
+    # A row that may be anywhere in its group must not count as serving many targets.
     kept = visible & ((trust >= 0.5) | (targets.sizes <= MOST_SERVED * sizes))
     means = noisy.sums[kept] / (sizes * radii)[kept, None]
     moves = _likely_moves(means, trust[kept]) * radii[kept, None]
@@ -318,10 +318,10 @@ def _trust(sizes: IntArray, sum_std: FloatArray, d: int) -> FloatArray:
 
 
 def _likely_moves(means: FloatArray, trust: FloatArray) -> FloatArray:
-    """Noisy mean displacements in radii, shrunk as far as they are noise.
+    """Noisy mean displacements in radii, shrunk by the share that is noise.
 
-    Shrinking to nothing would claim that a row lies on the target itself: the likely distance is kept, in
-    the direction that is left.
+    Shrinking to zero would claim that a row lies on the target itself. So the likely distance is kept, in the
+    remaining direction.
     """
     moves: FloatArray = trust[:, None] * means
     norms = np.linalg.norm(moves, axis=1)
@@ -342,7 +342,7 @@ def noisy_neighbours(curator: Questions, representatives: FloatArray, gamma: flo
 
 
 def clipping_radii(domain: Domain, representatives: FloatArray) -> FloatArray:
-    """Distance of each representative from its fourth neighbour: public, and about the width of its group."""
+    """Distance of each representative to its fourth neighbour: public, and about the width of its group."""
     n_neighbours = min(NEIGHBOUR, len(representatives) - 1)
     distances: FloatArray = KDTree(representatives).query(representatives, 1 + n_neighbours)[0][:, -1]
     diameter = 2 * domain.reach
@@ -350,10 +350,10 @@ def clipping_radii(domain: Domain, representatives: FloatArray) -> FloatArray:
 
 
 def _standing_out(curator: Questions, groups: Voronoi, noisy_sizes: IntArray, gamma: float) -> int:
-    """Least threshold at which a share gamma of the groups above it is empty, on average.
+    """Least threshold at which, on average, a share gamma of the groups above it are empty.
 
-    The rule of Benjamini and Hochberg (1995), with the exact tail of the noise and as if all groups could be
-    empty. Every pass raises the threshold, and fewer groups are above.
+    This is the rule of Benjamini and Hochberg (1995), with the exact tail of the noise and assuming that all
+    groups could be empty. Every pass raises the threshold, and fewer groups are above it.
     """
     n_above = len(noisy_sizes)
     while True:

@@ -1,10 +1,10 @@
 """Private bounds: where the rows of each column are, from noisy histograms alone.
 
-The first histogram has bins of powers of two, so that no column is out of reach. The second cuts the interval
-found there into many equal bins, in case the rows fill but a small part of it (latitudes of one town, times
-of one week), and the third measures what the second has found. What counts is neither one row nor a quantile:
-a bound is where the outermost *run of bins* ends that holds more rows than noise alone would show, and more
-than outliers would. So a far cluster stays inside if the budget can see it, and a few wild values do not.
+The first histogram has bins at powers of two, so that no column is out of reach. The second cuts the interval
+found there into many equal bins, in case the rows fill only a small part of it (latitudes of one town, times
+of one week). The third measures what the second found. A bound does not depend on a single row or on a
+quantile: it is the end of the outermost *run of bins* with more rows than noise alone, or outliers, would
+show. So a distant cluster stays inside if the budget can see it, and a few wild values do not.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ from sfumato.curator import Noisy, Questions, histograms_sensitivity, open_table
 from sfumato.domain import LARGEST_BOUND, FloatArray, Grid, IntArray, Unit
 from sfumato.errors import ParameterError
 
-# Set by simulation on the kinds of columns that the tests have, drawn with other seeds.
-LEAST_EXPONENT, LARGEST_EXPONENT = -60, 80
+LEAST_EXPONENT, LARGEST_EXPONENT = -60, 80  # of the powers of two: values beyond count as absent
 ANYWHERE = (-LARGEST_BOUND, LARGEST_BOUND)  # where rows may be before bounds are known
-FALLBACK = (-1.0, 1.0)
+FALLBACK = (-1.0, 1.0)  # of a column whose rows the noise hides
+
+# Tuned on simulated columns; measured on others: docs/notes/constants.md#bounds
 LEAST_BINS, MOST_BINS, ENOUGH_BINS = 8, 1024, 64
-NARROW = 4  # coarse bins: what fills no more may be much narrower still, so the fine ones must be many
+NARROW = 4  # rows within this many coarse bins may fill far less, so the search for them takes many fine bins
 SPREAD = 0.2  # share of the rows that stands out even if it is spread over half the interval
 OCTAVES = 2  # longest run of powers of two: with a longer one a thin tail would widen the interval too much
 CUT = 5e-4  # share of the rows that may lie beyond a bound: fewer are outliers
-KEPT = 0.9  # share of the rows found before that must be found again, or else the interval stays
-LARGEST_CUT = 0.2  # for which margins are extrapolated
+KEPT = 0.9  # share of the rows found before that must be found again; otherwise the interval stays
+LARGEST_CUT = 0.2  # largest share of unseen rows for which a margin is extrapolated
 
 
 class _Round(NamedTuple):
-    """One histogram: its step, and how what it shows is widened.
+    """One histogram: its step, and how far its interval is widened.
 
     Parameters
     ----------
     name : str
     share : Fraction
     false_alarm : float
-        Probability that noise passes for rows somewhere, in all columns together. In the first round that
-        can cost many powers of two, later it moves a bound by no more than the interval's width or so.
+        Probability that noise looks like rows in any column. In the first round that can cost many powers of
+        two. Later it moves a bound by no more than about the interval's width.
     margin : float
         Least margin on each side, as a share of the width.
     tails : float
@@ -64,21 +65,22 @@ class _Round(NamedTuple):
     tails: float
 
 
+# Tuned: docs/notes/constants.md#bounds
 MAGNITUDES = _Round("magnitudes", Fraction(3, 10), 1e-3, 0.5, 0.0)
 COARSE = _Round("coarse bins", Fraction(4, 10), 1e-2, 0.0, 1.0)
 FINE = _Round("fine bins", Fraction(3, 10), 1e-2, 0.0, 0.5)
 
 
 class _Found(NamedTuple):
-    """What is known of each column. All arrays have shape (d,).
+    """What is known about each column. All arrays have shape (d,).
 
     Parameters
     ----------
     low, high : float array
     sizes : float array
-        Estimated rows between the bounds, before these were widened; 0 where none stood out.
+        Estimated number of rows between the bounds, before these were widened; 0 if none stood out.
     extents : int array
-        Number of bins between them.
+        Number of bins between the bounds.
     """
 
     low: FloatArray
@@ -100,23 +102,23 @@ def bounds_steps(n_features: int) -> tuple[Step, ...]:
 
 
 def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
-    """Bounds of every column that hold all but few of its rows and are not much wider than that.
+    """Bounds of every column that contain all but a few of its rows and are not much wider.
 
     Parameters
     ----------
     curator : Questions
-        With the steps of `bounds_steps` in its plan, and a domain that holds every row.
+        Its plan must have the steps of `bounds_steps`, and its domain must contain every row.
 
     Returns
     -------
     low, high : float array of shape (d,)
-        Finite, with low < high. A column of which nothing stands out from the noise gets -1 and 1, or what
-        little of that the later histograms confirm; values beyond 2^80 count as absent.
+        Finite, with low < high. If nothing in a column stands out from the noise, it gets -1 and 1, or the
+        part of that interval that the later histograms confirm. Values beyond 2^80 count as absent.
 
     Privacy
     -------
-    Three noisy histograms. The bins of the first are fixed; those of the others, and the bounds, depend on
-    released values alone. Proof: docs/proofs/bounds.md.
+    Three noisy histograms. The bins of the first are fixed. The bins of the others, and the bounds, depend
+    only on released values. Proof: docs/proofs/bounds.md.
 
     Examples
     --------
@@ -140,7 +142,7 @@ def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
     found = _narrowed(nothing, curator.histograms(MAGNITUDES.name, edges), edges, n_bins, MAGNITUDES)
     for stage in (COARSE, FINE):
         n_bins = _n_bins(curator, found, stage)
-        # Columns with fewer bins than others have some beyond their interval, which are not looked at.
+        # Columns with fewer bins than others have unused bins beyond their interval.
         widths = (found.high - found.low) / n_bins
         edges = found.low[:, None] + widths[:, None] * np.arange(n_bins.max() + 1)
         found = _narrowed(found, curator.histograms(stage.name, edges), edges, n_bins, stage)
@@ -148,16 +150,16 @@ def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
 
 
 def magnitude_edges() -> FloatArray:
-    """Powers of two of both signs, with one bin of what is as good as zero between them."""
+    """Powers of two of both signs, with one bin for values near zero between them."""
     powers = 2.0 ** np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1)
     return np.concatenate([-powers[::-1], powers])
 
 
 def _n_bins(curator: Questions, found: _Found, stage: _Round) -> IntArray:
-    """Bins of each column: many to search, and no more than the noise allows to measure.
+    """Number of bins of each column: many to search, but no more than the noise allows to measure.
 
-    A run over half of B bins has sqrt(B / 2) times the noise of one bin. So that a share s of the rows
-    stands out from it, B may be of the order of (s rows / threshold)^2.
+    A run over half of B bins has sqrt(B / 2) times the noise of one bin. For a share s of the rows to stand
+    out from it, B may be of the order of (s rows / threshold)^2.
     """
     if stage is COARSE:
         return np.full(len(found.low), MOST_BINS)
@@ -168,10 +170,10 @@ def _n_bins(curator: Questions, found: _Found, stage: _Round) -> IntArray:
 
 
 def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray, stage: _Round) -> _Found:
-    """Bounds of what stands out of the first `n_bins` bins of each column.
+    """Bounds of the rows that stand out in the first `n_bins` bins of each column.
 
-    They stay what they were if nothing does, or if too much does not: then the rows are spread too thinly
-    over these bins, and to narrow the interval would cut them off.
+    The bounds stay unchanged if no rows stand out, or if too many do not. In that case the rows are spread
+    too thinly over these bins, and narrowing the interval would cut them off.
     """
     longest = OCTAVES if stage is MAGNITUDES else int(n_bins.max())
     lengths = 2 ** np.arange(longest.bit_length())
@@ -184,7 +186,7 @@ def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray,
         size = max(float(counts[first:last].sum()), 1.0)
         if first < last and size >= KEPT * before.sizes[j]:
             low, high = edges[j, first], edges[j, last]
-            # A tail is taken to be a quarter as long as what is seen: so many of its rows may go unseen.
+            # A tail is assumed to be a quarter as long as the visible part; its rows may go unseen.
             quarter = min(int(max((last - first) / 4, 1)).bit_length(), len(lengths)) - 1
             margin = (high - low) * max(stage.margin, stage.tails * _tail_margin(thresholds[quarter] / size))
             found.low[j], found.high[j] = low - margin, high + margin
@@ -193,10 +195,10 @@ def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray,
 
 
 def visible_bins(counts: IntArray, lengths: IntArray, thresholds: FloatArray) -> tuple[int, int]:
-    """First bin, and the bin after the last, of the runs that exceed the threshold of their length.
+    """First bin, and the bin after the last, of the runs that exceed the threshold for their length.
 
-    Short runs come first, and longer ones count only if they lie wholly beyond what was found by then:
-    a long run that holds a visible bin says nothing about its other bins.
+    Short runs come first. Longer runs count only if they lie completely beyond those found so far: a long run
+    that contains a visible bin says nothing about its other bins.
 
     Examples
     --------
@@ -225,7 +227,7 @@ def _tail_margin(invisible: float) -> float:
 
 
 def noise_of_runs(noisy: Noisy, lengths: IntArray, tail: float) -> FloatArray:
-    """What the noise in a run of bins exceeds with this probability, for each length."""
+    """Level that the noise in a run of bins exceeds with probability `tail`, for each length."""
     record = noisy.record
     gaussian = record.mechanism == "discrete Gaussian"
     quantiles = [_noise_quantile(gaussian, length, tail) for length in lengths.tolist()]
@@ -234,12 +236,12 @@ def noise_of_runs(noisy: Noisy, lengths: IntArray, tail: float) -> FloatArray:
 
 @lru_cache(maxsize=1024)
 def _noise_quantile(gaussian: bool, n: int, tail: float) -> float:
-    """What a sum of n noises of scale 1 exceeds with this probability, at most 1/2.
+    """Level that a sum of n noises of scale 1 exceeds with probability `tail`, at most 1/2.
 
-    n Laplace variables sum to the difference of two gamma variables of shape n, and the first of these
-    exceeds the second by x with probability sum over k < n of NB(k; n, 1/2) Q(n - k, x): by the memoryless
-    law, k steps of a Poisson process are used up by the second. Discrete noise of scale b is close to b times
-    continuous noise, and no guarantee of privacy rests on it.
+    n Laplace variables sum to the difference of two gamma variables of shape n. The first of these exceeds
+    the second by x with probability sum over k < n of NB(k; n, 1/2) Q(n - k, x): by the memoryless law, the
+    second uses up k steps of a Poisson process. Discrete noise of scale b is close to b times continuous
+    noise, and no privacy guarantee depends on this.
     """
     if gaussian:
         return -math.sqrt(n) * float(ndtri(tail))
@@ -255,17 +257,17 @@ def _noise_quantile(gaussian: bool, n: int, tail: float) -> float:
 
 @dataclass(frozen=True)
 class EstimatedBounds(Sequence[tuple[float, ...]]):
-    """Bounds that were bought; a pair (low, high), to be given to a fit as ``bounds``.
+    """Private bounds: a pair (low, high) to pass to a fit as ``bounds``.
 
-    Of named columns, they choose these columns. A release that rests on them states their cost with its own.
+    If the bounds name columns, only those are used. A release that uses the bounds includes their cost.
 
     Parameters
     ----------
     low, high : tuple of float
     columns : tuple of str
-        Names of the columns, if they have any.
+        Names of the columns, if any.
     privacy : PrivacyStatement
-        What they cost.
+        What the bounds cost.
     """
 
     low: tuple[float, ...]
@@ -286,20 +288,21 @@ def estimate_bounds(
 ) -> EstimatedBounds:
     """Find bounds of numeric columns under differential privacy, for a budget of their own.
 
-    Three passes of noisy histograms: powers of two, then twice equal bins within what was found. The result
-    is tight around what stands out of the noise; single outliers do not widen it. Bounds that are public
-    knowledge are better, and free. If the noise hides all rows of a column, its bounds are (-1, 1).
+    This takes three passes of noisy histograms: powers of two, then twice equal bins within the interval
+    found. The result is tight around the rows that stand out from the noise; single outliers do not widen it.
+    If the noise hides all rows of a column, its bounds are (-1, 1). Bounds that are public knowledge are
+    better, and free.
 
     Parameters
     ----------
     X : table
         As for a fit.
     columns : sequence of str, optional
-        Columns of a table with names; by default all but that of `unit`.
+        Columns of a table with names; by default all except `unit`.
 
     Privacy
     -------
-    Each histogram has sensitivity 1 per column for one row; its bins depend on earlier released values only.
+    Each histogram has sensitivity 1 per column for one row. Its bins depend only on earlier released values.
     Proof: docs/proofs/bounds.md.
 
     Examples

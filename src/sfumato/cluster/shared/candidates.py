@@ -1,8 +1,8 @@
-"""Private candidates for centres: space divided into boxes where noisy counts are large.
+"""Private candidates for centres, from boxes with large noisy counts.
 
-Shared by the methods that choose centres among candidates. Rows are projected to a few public directions; a
-box there is cut in halves for as long as its noisy count is large (Balcan et al. 2017); the noisy means of
-the boxes are the candidates. Recovery takes chosen candidates back to all columns.
+Shared by the methods that choose centres among candidates. Rows are projected to a few public directions.
+There, a box is halved while its noisy count is large (Balcan et al. 2017). The noisy means of the boxes are
+the candidates. Recovery maps chosen candidates back to all columns.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from sfumato.projection import orthonormal
 from sfumato.public.means import shrunk_means
 from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
-MAX_CLUSTERS = 1000
+MAX_CLUSTERS = 1000  # limits the work of the private selections
 DIRECTIONS_SEED = 2017  # public: the directions are the same in every run
-EXTRA_DIRECTIONS = 6  # beyond log2(k); fewer mix clusters up, more need more levels (measured from 2 to 8)
-N_LEVELS = 16  # of boxes that are counted; those above, fewer than two per cluster, are cut at once
+
+# Tuned: docs/notes/constants.md#candidates
+EXTRA_DIRECTIONS = 6  # beyond log2(k); fewer mix up clusters, more need more levels
+N_LEVELS = 16  # levels of boxes that are counted; the levels above have at most two boxes per cluster
 BOX_REACH = 2.5  # a random direction sees a distance r as r / sqrt(d) times a standard normal number
 SPLIT_ABOVE, KEEP_ABOVE = 3.0, 2.0  # times the noise in a count
 PARTS_PER_CLUSTER = 16  # boxes below this share of a cluster of average size are not cut
 LEAVES_PER_CANDIDATE = 8  # most leaves are empty: each cut may leave one behind
 MIDDLE_SHARE, REACH_SHARE, MEANS_SHARE = Fraction(1, 20), Fraction(1, 20), Fraction(3, 10)
-# Of the budget that refinement leaves to a method that chooses among candidates:
-RADIUS_SHARE, RECOVERY_SHARE = Fraction(2, 100), Fraction(28, 100)
+RADIUS_SHARE, RECOVERY_SHARE = Fraction(2, 100), Fraction(28, 100)  # of what refinement leaves
 RADIUS_FACTOR = 1.5  # on the radius that holds most rows: a candidate is not quite where its cluster is
-RECOVERS_ABOVE = 4  # a sum is used where the size of its group is this many times the noise in it
+RECOVERS_ABOVE = 4  # a sum is used if the size of its group is this many times the noise in it
 BINS_PER_OCTAVE, N_OCTAVES = 4, 15
 
 
@@ -47,9 +48,9 @@ class Candidates:
     ----------
     points : float array of shape (m, p)
     weights : float array of shape (m,)
-        Estimated rows at each, positive.
+        Estimated number of rows at each; positive.
     projection : float array of shape (p, d) or None
-        The directions; None where the columns themselves are few.
+        The directions; None if there are few columns anyway.
     middle : float array of shape (d,)
         Noisy mean of all rows.
     """
@@ -60,7 +61,7 @@ class Candidates:
     middle: FloatArray
 
     def lifted(self, centers: FloatArray) -> FloatArray:
-        """Points of the whole space that project to `centers`, the closest to the middle."""
+        """Points of the whole space that project to `centers` and are closest to the middle."""
         if self.projection is None:
             return centers
         lifted: FloatArray = self.middle + (centers - self.projection @ self.middle) @ self.projection
@@ -78,7 +79,7 @@ class Recovered:
 
 @dataclass(frozen=True, eq=False)
 class _Boxes:
-    """Leaves of a tree with their boxes, and the rows estimated in each."""
+    """Leaves of a tree with their boxes, and the estimated number of rows in each."""
 
     tree: Tree
     low: FloatArray
@@ -91,7 +92,7 @@ class _Boxes:
         return self.low / 2 + self.high / 2
 
     def cut(self, leaves: IntArray) -> _Boxes:
-        """Halve some leaves across their longest sides. Estimates stay with those of before."""
+        """Halve some leaves across their longest sides. Estimates stay with the leaves before the cut."""
         columns = np.argmax(self.high[leaves] - self.low[leaves], axis=1)
         thresholds = self.middles[leaves, columns]
         low = np.concatenate([self.low, self.low[leaves]])
@@ -101,9 +102,9 @@ class _Boxes:
         return _Boxes(self.tree.split(leaves, columns, thresholds), low, high, self.rows, self.variance)
 
     def counted(self, parents: IntArray, counts: FloatArray, variance: float) -> _Boxes:
-        """Combine new counts of all leaves with the estimates of the leaves that they come from.
+        """Combine new counts of all leaves with the estimates of their parents.
 
-        Least squares for one parent and its parts at a time; a leaf that was not cut is its only part.
+        Least squares, for one parent and its parts at a time. A leaf that was not cut is its own only part.
         """
         parts = np.bincount(parents)
         gap = self.rows - np.bincount(parents, counts)
@@ -113,7 +114,7 @@ class _Boxes:
 
 
 def max_candidates(n_clusters: int) -> int:
-    """Most candidates that are kept: public, so that a plan can declare it."""
+    """Maximum number of candidates: public, so that a plan can declare it."""
     return max(512, 2 * n_clusters)
 
 
@@ -137,7 +138,7 @@ def candidate_traits(domain: Domain, n_clusters: int) -> Traits:
 
 
 def find_candidates(curator: Questions, n_clusters: int) -> Candidates:
-    """Divide space where rows are dense, and release the means of the boxes that stand out of the noise."""
+    """Divide space where rows are dense, and release the means of boxes that stand out from the noise."""
     domain = curator.domain
     middle, reach, noisy_rows = _frame(curator)
     n_directions = _n_directions(n_clusters, domain.n_features)
@@ -183,7 +184,7 @@ def radius_of_most(
     origins: FloatArray,
     projection: FloatArray | None = None,
 ) -> float:
-    """Distance within which most rows lie of the origin of their group, from a noisy histogram."""
+    """Radius around the origin of their group that contains most rows, from a noisy histogram."""
     edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
     noisy = curator.distances(step, groups, origins, edges, projection)
     return Reach.read(noisy.values, edges).holding(MOST_ROWS)
@@ -194,7 +195,7 @@ def _n_directions(n_clusters: int, n_features: int) -> int:
 
 
 def _frame(curator: Questions) -> tuple[FloatArray, float, float]:
-    """Noisy mean of all rows, radius of most of them around it, and noisy number of rows."""
+    """Noisy mean of all rows, radius around it that contains most rows, and noisy number of rows."""
     domain, origin = curator.domain, curator.domain.midpoint[None]
     radius = distance_edges(domain, BINS_PER_OCTAVE, N_OCTAVES)[-1:] / 2
     noisy = curator.sums("middle", Voronoi(origin), origin, radius)
@@ -204,7 +205,7 @@ def _frame(curator: Questions) -> tuple[FloatArray, float, float]:
 
 
 def _first_boxes(low: FloatArray, high: FloatArray, n_clusters: int, projection: FloatArray | None) -> _Boxes:
-    """More boxes than clusters, cut publicly, with nothing known of their rows."""
+    """More boxes than clusters, cut by public rules, before anything is known about the rows."""
     nothing = np.zeros(0)
     boxes = _Boxes(Tree.root(projection), low[None], high[None], nothing, nothing)
     while boxes.tree.n_cells <= n_clusters:
@@ -214,7 +215,7 @@ def _first_boxes(low: FloatArray, high: FloatArray, n_clusters: int, projection:
 
 
 def _divide(curator: Questions, boxes: _Boxes, n_clusters: int, noisy_rows: float) -> _Boxes:
-    """Count all boxes, cut the large ones in two, and so on, a public number of times."""
+    """Repeatedly count all boxes and cut the large ones in two, a public number of times."""
     most = LEAVES_PER_CANDIDATE * max_candidates(n_clusters)
     for level in range(N_LEVELS):
         parents = np.arange(boxes.tree.n_cells)
@@ -237,12 +238,12 @@ def _box_means(curator: Questions, boxes: _Boxes, projection: FloatArray | None)
     diagonals = np.linalg.norm(boxes.high - boxes.low, axis=1)
     radii = np.maximum(diagonals / 2, 1e-9 * diagonals.max())
     noisy = curator.sums("box means", tree, boxes.middles, radii, projection)
-    # All levels together know the number of rows far better than this step alone.
+    # All levels together give a far better number of rows than this step alone.
     sizes = np.maximum(boxes.rows, np.sqrt(boxes.variance))
     return boxes.middles + shrunk_means(noisy.sums, np.maximum(sizes, 1.0), noisy.sum_std)
 
 
 def _mean_moves(noisy: NoisySums) -> FloatArray:
-    """Mean displacements of groups that stand out of the noise in their sizes."""
+    """Mean displacements of groups whose sizes stand out from the noise."""
     visible = noisy.sizes[:, None] > RECOVERS_ABOVE * noisy.size_std
     return np.where(visible, shrunk_means(noisy.sums, np.maximum(noisy.sizes, 1.0), noisy.sum_std), 0.0)

@@ -1,4 +1,4 @@
-"""Private choice of the row cap: how many rows of one person are worth their noise."""
+"""Private choice of the row cap: how many rows per person are worth their noise."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ from sfumato.domain.constraints import whole
 from sfumato.errors import ParameterError
 from sfumato.public.means import project_to_simplex
 
-CONTRIBUTIONS = "contributions"
-LARGEST_EXPONENT = 40
-FALSE_ALARM = 1e-2  # that noise passes for people who have more rows than anybody has
+CONTRIBUTIONS = "contributions"  # name of the step
+LARGEST_EXPONENT = 40  # nobody has more than 2^40 rows
+# Tuned: docs/notes/constants.md#caps
+FALSE_ALARM = 1e-2  # probability that noise alone looks like people with many rows
 LONGEST = 8  # bins in a run: four powers of two
 
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """A row cap, and what it was chosen from. Public.
+    """A row cap, and the released histogram it was chosen from. Public.
 
     Parameters
     ----------
     max_rows : int
         The cap.
     edges : float array of shape (n_bins + 1,)
-        Bin b holds the people with edges[b] to edges[b + 1] - 1 rows.
+        Bin b contains the people with edges[b] to edges[b + 1] - 1 rows.
     noisy_people : int array of shape (n_bins,)
-        As released.
+        Released number of people per bin.
     kept : float
-        Estimated share of the rows that the cap keeps, as far as people stand out; 0 if nobody does.
+        Estimated share of the rows that the cap keeps, among people who stand out; 0 if nobody does.
     noise_std : float
         Standard deviation of the noise in each number of people.
     """
@@ -60,33 +61,33 @@ def contribution_steps() -> tuple[Step, ...]:
 
 
 def choose_max_rows(n_clusters: int, noise_per_row: float, curator: Questions) -> Contributions:
-    """Choose the cap with which the sizes of clusters come out most accurately.
+    """Choose the cap that gives the most accurate cluster sizes.
 
-    With K(m) rows kept under the cap m, a cluster that holds one in `n_clusters` of them has a size of
-    relative variance
+    With K(m) rows kept under the cap m, a cluster with one in `n_clusters` of them has a size of relative
+    variance
 
         n_clusters / K(m)  +  (n_clusters m noise_per_row / K(m))^2.
 
-    The first term is the chance of drawing these rows and not others, the second the noise, which grows with
-    the cap. K(m) / m never rises with m, so the noise alone always asks for one row per person; only the
-    first term speaks for more. It takes rows for independent draws. If the rows of a person are alike,
-    further ones tell less and the cap comes out too large: were they all the same, the first term would be
-    n_clusters (sum of min(rows, m)^2) / K(m)^2, least at m = 1, and one row per person would be best
-    throughout. Nor does the rule see that a low cap gives people with few rows more weight.
+    The first term is sampling error. The second is the noise, which grows with the cap. K(m) / m never rises
+    with m, so the noise alone always favours one row per person; only the first term favours more. It treats
+    rows as independent draws. If a person's rows are alike, further ones tell less, and the cap comes out too
+    large. If they were all equal, the first term would be n_clusters (sum of min(rows, m)^2) / K(m)^2, least
+    at m = 1, and one row per person would always be best. The rule also ignores that a low cap gives people
+    with few rows more weight.
 
     Parameters
     ----------
     curator : Questions
-        Over a table with one row per person and one column, that person's number of rows, with the steps of
-        `contribution_steps` in its plan.
+        Over a table with one row per person and one column, that person's number of rows. Its plan must have
+        the steps of `contribution_steps`.
     n_clusters : int
-        Clusters that are expected.
+        Expected number of clusters.
     noise_per_row : float
         Standard deviation of the noise in a count under a cap of one; sqrt(2) / epsilon for a pure budget.
 
     Privacy
     -------
-    One noisy histogram, of sensitivity 1 for one person. All else is computed from it and from public
+    One noisy histogram, of sensitivity 1 for one person. Everything else is computed from it and from public
     numbers. Proof: docs/proofs/bounds.md.
 
     Examples
@@ -111,9 +112,9 @@ def choose_max_rows(n_clusters: int, noise_per_row: float, curator: Questions) -
 
 
 def _estimated(noisy: Noisy) -> FloatArray:
-    """People per bin, not negative; none beyond the bins in which some stand out.
+    """Number of people per bin, at least 0, and 0 beyond the bins where people stand out.
 
-    There noise would count as people with up to 2^40 rows each.
+    In those bins, noise would count as people with up to 2^40 rows each.
     """
     counts = noisy.values[0].astype(np.float64)
     lengths = 2 ** np.arange(LONGEST.bit_length())
@@ -126,21 +127,21 @@ def _estimated(noisy: Noisy) -> FloatArray:
 
 
 def contribution_edges() -> FloatArray:
-    """Whole numbers next to the powers of the square root of two: 1, 2, 3, 4, 6, 8, 11, 16, ..."""
+    """Powers of the square root of two, rounded to whole numbers: 1, 2, 3, 4, 6, 8, 11, 16, ..."""
     return np.unique(np.rint(2.0 ** (np.arange(2 * LARGEST_EXPONENT + 1) / 2)))
 
 
 @dataclass(frozen=True)
 class SuggestedCap:
-    """A cap on the rows of a person that was bought, for ``max_rows_per_unit``.
+    """A privately chosen cap on the rows per person, for ``max_rows_per_unit``.
 
     Parameters
     ----------
     max_rows : int
     contributions : Contributions
-        The released histogram that it was chosen from.
+        The released histogram that the cap was chosen from.
     privacy : PrivacyStatement
-        What it cost.
+        What the cap cost.
     """
 
     max_rows: int
@@ -152,10 +153,10 @@ class SuggestedCap:
 def suggest_max_rows(
     X: Any, unit: str, n_clusters: int = 8, *, budget: Budget | None = None, shared: SharedParameters
 ) -> SuggestedCap:
-    """Suggest ``max_rows_per_unit`` from a noisy histogram of how many rows people have.
+    """Suggest ``max_rows_per_unit`` from a noisy histogram of the number of rows per person.
 
-    More rows of each person mean less chance in what is seen, and more noise. The cap balances the two for
-    the size of a cluster that holds one in `n_clusters` of the rows, see `choose_max_rows`.
+    More rows per person mean less sampling error but more noise. The cap balances the two for the size of a
+    cluster with one in `n_clusters` of the rows, see `choose_max_rows`.
 
     Parameters
     ----------
@@ -165,11 +166,11 @@ def suggest_max_rows(
         Column that identifies a person.
     n_clusters : int
     budget : Budget, optional
-        Of the fit for which the cap is meant; by default epsilon 1. Nothing of it is spent.
+        Budget of the fit that will use the cap; by default epsilon 1. None of it is spent.
 
     Privacy
     -------
-    A person with all rows, however many, is one count in one bin: sensitivity 1.
+    A person, with any number of rows, is one count in one bin: sensitivity 1.
     Proof: docs/proofs/bounds.md.
 
     Examples

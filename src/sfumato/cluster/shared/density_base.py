@@ -1,4 +1,4 @@
-"""What the density methods share: releasing a histogram, and handing out spans."""
+"""What the density methods share: releasing a histogram and returning spans."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sfumato.public.density.spans import Span, to_geojson
 from sfumato.release import write_whole
 
 BYTES_PER_CELL = 100  # of a dense histogram: one state per thread (up to eight), noise, sums
-BYTES_PER_LISTED = 400  # of a sparse one: table, blocks, tree
-N_FALSE = 2**17  # empty cells that a sparse histogram may list on average: more would slow the rest down
+BYTES_PER_LISTED = 400  # of a sparse histogram: table, blocks, tree
+N_FALSE = 2**17  # empty cells that a sparse histogram lists on average: limits its memory to about 50 MB
 
 
 class DensityClusterer(PrivateClusterer, ABC):
@@ -40,7 +40,7 @@ class DensityClusterer(PrivateClusterer, ABC):
         Parameters
         ----------
         path : path, optional
-            Where to write it as well.
+            File to write it to.
         """
         collection = to_geojson(self.spans_)
         if path is not None:
@@ -57,7 +57,7 @@ def is_dense(grid: Grid, max_memory: float) -> bool:
 
 
 def release_histogram(curator: Questions, step: str, grid: Grid, max_memory: float) -> NoisyHistogram:
-    """Noisy counts of all cells if they fit into memory, otherwise of those that stand out."""
+    """Noisy counts of all cells if they fit into memory, otherwise of the cells that stand out."""
     if is_dense(grid, max_memory):
         noisy = curator.cells(step, grid)
         return NoisyHistogram(grid, noisy.values, noisy.record.mechanism, float(noisy.record.scale))

@@ -1,4 +1,4 @@
-"""Releasing a noisy grid of counts, of the size that a rule chooses."""
+"""Release a noisy grid of counts, with a size chosen by a rule."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sfumato.public.grid.size import Rule, grid_size
 from sfumato.public.grid.synopsis import GridSynopsis
 
 GRID_BYTES_PER_CELL = 40  # of a grid that is read as a whole
-ROWS_SHARE = Fraction(1, 20)  # the rule needs only the order of the number of rows
+ROWS_SHARE = Fraction(1, 20)  # the order of the number of rows is enough; tuned: docs/notes/constants.md#grid
 
 
 def _visible_rows(noisy: float, std: float) -> float:
-    """A noisy number of rows for the rule: numbers far below the noise's scale cannot be told apart."""
+    """A noisy number of rows for the rule. Numbers far below the noise's scale cannot be told apart."""
     return max(noisy, 0.5 * std / math.sqrt(2))
 
 
 def grid_steps(n_public: int | None) -> tuple[Step, ...]:
-    """What `release_grid` asks, for the whole budget."""
+    """Steps that `release_grid` asks, for the whole budget."""
     if n_public is not None:
         return (Step("grid", share=1),)
     return Step("rows", share=ROWS_SHARE), Step("grid", share=1 - ROWS_SHARE)
@@ -37,7 +37,7 @@ def release_grid(
     n_public: int | None = None,
     max_cells: int,
 ) -> GridSynopsis:
-    """Noisy counts on the grid that a rule chooses for so many clusters and `gain` times the budget."""
+    """Noisy counts on the grid that a rule chooses for the clusters and `gain` times the budget."""
     if n_public is None:
         noisy_rows = curator.count("rows")
         rows, rows_std = float(noisy_rows.values[0]), noisy_rows.std
@@ -55,7 +55,7 @@ def release_grid(
 
 
 def check_columns(domain: Domain, max_cells: int) -> None:
-    """Refuse a table with so many columns that a grid has too many cells."""
+    """Raise if a table has too many columns for a grid."""
     if 2**domain.n_features > max_cells:
         raise ParameterError(
             f"a grid over {domain.n_features} columns has at least 2^{domain.n_features} cells, above "

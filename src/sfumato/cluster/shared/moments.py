@@ -1,8 +1,8 @@
-"""From released centres to a released Gaussian mixture: rounds of noisy moments. Shared by all mixtures.
+"""From released centres to a released Gaussian mixture, by rounds of noisy moments. Shared by all mixtures.
 
-A round assigns rows to the components of the mixture so far and releases, for each, its size, the sum and
-the second moments of the displacements from its mean, clipped to a radius that follows from its covariance.
-They are released together, so one joint sensitivity pays for all, whatever the number of components.
+A round assigns rows to the components of the current mixture. For each component it releases the size, and
+the sum and second moments of the displacements from its mean, clipped to a radius that depends on its
+covariance. They are released together, with one joint sensitivity for any number of components.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from sfumato.public.mixtures.covariances import SizedComponents, centred, defini
 from sfumato.public.models import CentreModel, MixtureModel
 from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
+# Tuned: docs/notes/constants.md#mixtures
 COVARIANCE_SHARE = Fraction(1, 4)  # of the budget, for the covariances of centres
 RADIUS = 2.0  # of the later rounds, in root mean squared distances from the mean
-LEAST_SIZE = 1.5  # a size below so many standard deviations of its noise counts as these
-SMALLEST = 1e-3  # standard deviation of a component along any direction, at least, in half widths
+LEAST_SIZE = 1.5  # standard deviations of its noise: a smaller size counts as that
+
+SMALLEST = 1e-3  # least standard deviation along any direction, in half widths: keeps covariances definite
 
 
 def with_moments(
@@ -38,7 +40,7 @@ def with_moments(
     soft: bool,
     n_components: int,
 ) -> Plan:
-    """A plan that releases centres, with `share` of the budget kept for the steps of `fit_mixture`."""
+    """A plan for centres, with `share` of the budget reserved for the steps of `fit_mixture`."""
     sensitivity = moments_sensitivity(domain, shape, soft=soft, n_components=n_components)
     spread = HISTOGRAM_SHARE * share
     return Plan(
@@ -49,12 +51,12 @@ def with_moments(
 
 
 def with_covariances(plan: Plan, domain: Domain, shape: MomentShape = "diag") -> Plan:
-    """A plan that releases centres, with a quarter of the budget kept for `given_covariances`."""
+    """A plan for centres, with a quarter of the budget reserved for `given_covariances`."""
     return with_moments(plan, domain, COVARIANCE_SHARE, 1, shape, soft=False, n_components=1)
 
 
 def given_covariances(curator: Questions, model: CentreModel, shape: MomentShape = "diag") -> MixtureModel:
-    """Mixture around the centres of a model, by one round of moments of the rows that are nearest to each."""
+    """Mixture around the centres of a model, by one round of moments of the rows nearest to each."""
     return fit_mixture(curator, model.cluster_centers, 1, shape, soft=False)
 
 
@@ -77,11 +79,11 @@ def fit_mixture(
     Parameters
     ----------
     curator : Questions
-        Whose plan `with_moments` made, for the same rounds, shape and assignment.
+        Its plan must come from `with_moments`, for the same rounds, shape and assignment.
     centers : float array of shape (k, d)
     n_rounds : int
     shape : {"full", "diag", "spherical"}
-        Of the covariances.
+        Shape of the covariances.
     soft : bool
         Share rows among components by their responsibilities, from the second round on.
     """

@@ -1,8 +1,8 @@
 """Parameters of estimators: declared, constrained and described once.
 
-An estimator lists its own parameters as fields, like a dataclass; those of `SharedParameters` come with its
-base class. Each field carries its constraint, and the text of the shared ones is added to the docstring of
-every estimator. Messages echo parameters, never data.
+An estimator lists its own parameters as fields, like a dataclass, and inherits those of `SharedParameters`.
+Each field carries its constraint. The text of shared parameters and attributes is added to the docstring of
+every estimator. Messages repeat parameters, never data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Number = float | Fraction | str
 Auto = Literal["auto"]
 T = TypeVar("T")
 
-MOST_CLUSTERS = 10**6
+MOST_CLUSTERS = 10**6  # above any use; keeps arrays within memory
 
 
 def parameter(check: Check | None = None, *, default: Any, published: bool = True) -> Any:
@@ -45,7 +45,7 @@ def parameter(check: Check | None = None, *, default: Any, published: bool = Tru
 
 
 def check_fields(estimator: Any) -> None:
-    """Refuse values that the fields of an estimator do not allow."""
+    """Raise if a parameter of an estimator has a value that its field does not allow."""
     for field in dataclasses.fields(estimator):
         if check := field.metadata.get("check"):
             check(field.name, getattr(estimator, field.name))
@@ -70,7 +70,7 @@ class SharedParameters:
         Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
         `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`.
     unit : str, optional
-        Column that identifies a person. By default every row is a person of its own.
+        Column that identifies a person. By default every row counts as a separate person.
     max_rows_per_unit : int
         Maximum number of rows used per person. All noise grows in proportion.
     missing : {"error", "drop"}
@@ -119,14 +119,14 @@ def as_budget(epsilon: Number | None, delta: Number, rho: Number | None) -> Budg
     is_default = epsilon is None or (isinstance(epsilon, Real) and epsilon == 1)
     if not is_default or Budget(1, delta).delta:
         raise ParameterError(
-            f"give `rho`, or `epsilon` and `delta`, got rho={rho!r}, epsilon={epsilon!r}, "
+            f"use `rho`, or `epsilon` and `delta`, got rho={rho!r}, epsilon={epsilon!r}, "
             f"delta={delta!r}. With `rho`, leave the other two at their defaults."
         )
     return Budget(rho=rho)
 
 
 def as_seed(random_state: int | None) -> int | None:
-    """Seed of the noise, or None for that of the operating system."""
+    """Seed of the noise, or None for noise from the operating system."""
     _seed("random_state", random_state)
     return None if random_state is None else int(random_state)
 
@@ -156,9 +156,9 @@ def with_shared_text(docstring: str | None, without: Sequence[str] = ()) -> str 
 
 
 def takes_shared(*without: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a function the shared parameters as keywords, but for some.
+    """Give a function the shared parameters as keywords, except `without`.
 
-    The function receives them checked, as its keyword `shared`.
+    The function receives them, checked, in its keyword `shared`.
     """
     fields = [field for field in dataclasses.fields(SharedParameters) if field.name not in without]
 

@@ -1,9 +1,9 @@
 """Refinement: from crude released centres to accurate ones. Shared by all centre methods.
 
-Once centres are public, rows are assigned to the nearest and only their displacements from it are averaged,
-clipped to the radius of a cluster rather than that of the domain. Several rounds move more cells than there
-are clusters; these are then merged, which is free, and a last round moves the merged centres. A cell that
-stands for two clusters is split on the way.
+Once centres are public, rows are assigned to the nearest one, and only their displacements from it are
+averaged. These are clipped to the radius of a cluster instead of the domain's. Several rounds move more cells
+than there are clusters. The cells are then merged, which is free, and a last round moves the merged centres.
+A cell that covers two clusters is split on the way.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from sfumato.public.means import mean_stds, shrunk_means
 from sfumato.public.models import CentreModel
 from sfumato.public.reach import Reach, distance_edges
 
-REFINE_SHARE = Fraction(1, 2)  # of the budget of a method that finds centres by itself
+# Tuned: docs/notes/constants.md#refine
+REFINE_SHARE = Fraction(1, 2)  # of the budget, unless the method says otherwise
 N_ROUNDS = 4  # three for the cells, one for the merged centres
-MEASURED = (1, 3)  # rounds before which distances are measured; later ones follow from these
-HISTOGRAM_SHARE = Fraction(1, 20)  # of the refinement, for all histograms
+MEASURED = (1, 3)  # rounds before which distances are measured; the others take the distances before them
+HISTOGRAM_SHARE = Fraction(1, 20)  # of a step that moves centres: for the histograms of distances
 SPLIT_SHARE = Fraction(1, 10)  # of the refinement
-WITHIN_RADIUS = 0.7  # share of the rows that are not clipped; measured to matter little from 0.5 to 0.9
-LAST_SHARES = (0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of which the last round takes the best
-UNDONE = 0.5  # of the last move, that further rounds may still add: groups change as centres move
-ONE_SIDED = (
-    0.3  # of what clipping takes from the distances; the rest cancels (measured on overlapping clusters)
-)
+WITHIN_RADIUS = 0.7  # share of the rows that are not clipped
+LAST_SHARES = (0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # the same for the last round, which takes the best of them
+UNDONE = 0.5  # of the last move: further rounds may still move a centre that far
+ONE_SIDED = 0.3  # of the distance that clipping takes away; the rest cancels
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
-MOST = 0.6  # share of clipped rows from which a cell is far; 0.3 are clipped on average
-SEEN_ABOVE = 2  # a size is told from zero when it is this many times the noise in it
+MOST = 0.6  # a cell with a larger share of clipped rows is far; on average 0.3 are clipped
+SEEN_ABOVE = 2  # a size is told from zero if it is this many times the noise in it
 WIDTH_BONUS = 0.1
+# The parameters t, q and alpha of Liebenow et al. 2024, as in DPM.
 SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=WIDTH_BONUS)
 
 
@@ -85,22 +85,22 @@ def refine(
     split: bool = True,
     groups: Partition | None = None,
 ) -> CentreModel:
-    """Move released centres to the means of the rows around them, and merge what belongs together.
+    """Move released centres to the means of the rows around them, and merge centres of one cluster.
 
     Parameters
     ----------
     curator : Questions
-        Whose plan has the steps of `refinement_steps` with the same `split`.
+        Its plan must have the steps of `refinement_steps` with the same `split`.
     centers : float array of shape (m, d)
     merge : function, optional
         Takes refined cells and returns fewer centres. By default, weighted k-means with as many centres as
         were given.
     split : bool
-        Split every cell in two after the first round: for starts with one centre per cluster, which may
-        stand for two.
+        Split every cell in two after the first round. For starts with one centre per cluster, which may
+        cover two.
     groups : Partition, optional
-        The groups of which `centers` are noisy means. They hold rows together in the first round, when the
-        noise in the centres may be too large to tell which is the nearest.
+        The groups whose noisy means are `centers`. They keep rows together in the first round, when the noise
+        in the centres may be too large to tell which one is nearest.
     """
     n_given = len(centers)
     merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
@@ -131,7 +131,7 @@ def _edges(domain: Domain) -> FloatArray:
 
 
 def _last_round(curator: Questions, centers: FloatArray, reach: Reach, noise: float) -> CentreModel:
-    """The last round: centres at the means of their groups, and how far they may be off."""
+    """The last round: move centres to the means of their groups, and estimate their errors."""
     scale = np.sqrt(curator.domain.n_features)
     radius = last_radius(reach, noise * scale)
     radii = np.full(len(centers), radius)
@@ -141,7 +141,7 @@ def _last_round(curator: Questions, centers: FloatArray, reach: Reach, noise: fl
     of_clipping = ONE_SIDED * reach.beyond(radius) / scale
     moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
     spread = np.sqrt(reach.mean_square)
-    # Where the noise hides how far rows are, all of a group may have been on the other side of a border.
+    # Where noise hides how far rows are, a whole group may have been on the other side of a border.
     changed = moving / spread if spread > 0 else np.ones(len(moving))
     return CentreModel(
         cells.centers,
@@ -152,13 +152,13 @@ def _last_round(curator: Questions, centers: FloatArray, reach: Reach, noise: fl
 
 
 def last_radius(reach: Reach, noise: float) -> float:
-    """Radius with the least error of a mean: noise grows with it, what clipping takes from one side falls.
+    """Radius with the least error of a mean: a larger one has more noise, a smaller one clips more.
 
     Parameters
     ----------
     reach : Reach
     noise : float
-        In the mean of a group of typical size, per unit of the radius.
+        Noise in the mean of a group of typical size, per unit of the radius.
     """
     candidates = [reach.holding(share) for share in LAST_SHARES]
     return min(candidates, key=lambda r: (noise * r) ** 2 + (ONE_SIDED * reach.beyond(r)) ** 2)
@@ -172,13 +172,13 @@ def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums, reach: Reach) 
 
 
 def _far(noisy: NoisySums) -> NDArray[np.bool_]:
-    """Cells most of whose rows lie beyond the radius: their centre stands for two clusters, or is astray."""
+    """Cells with most rows beyond the radius: their centre covers two clusters or is misplaced."""
     far: NDArray[np.bool_] = noisy.clipped > MOST * noisy.sizes + SEEN_ABOVE * noisy.size_std
     return far
 
 
 def _far_radius(noisy: NoisySums, reach: Reach) -> float:
-    """Radius that holds half the rows of the far cells, if theirs are the largest distances."""
+    """Radius that contains half the rows of the far cells, if theirs are the largest distances."""
     sizes = np.maximum(noisy.sizes, 0.0)
     share = float(sizes[_far(noisy)].sum() / max(float(sizes.sum()), 1.0))
     return reach.holding(1 - share / 2)
@@ -197,12 +197,12 @@ def _moves(noisy: NoisySums) -> FloatArray:
 
 
 def _divisors(noisy: NoisySums) -> FloatArray:
-    """Sizes to divide by. One that is lost in its noise counts as that noise, which shortens a move."""
+    """Sizes to divide by. A size lost in its noise is replaced by the noise, which shortens the move."""
     return np.maximum(noisy.sizes, max(1.0, SEEN_ABOVE * noisy.size_std))
 
 
 def _split(curator: Questions, cells: WeightedCells, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cut each cell at its best split, where the noisy sizes of both sides are visible."""
+    """Cut each cell at its best split if the noisy sizes of both sides stand out."""
     domain, centers = curator.domain, cells.centers
     reach = np.maximum(2 * radii, np.sqrt(cells.mean_square))[:, None]
     low = np.maximum(centers - reach, np.array(domain.low))
