@@ -1,1 +1,1 @@
-"""The public side: mathematics on released and public values. Nothing here touches a row."""
+"""The public side: mathematics on released and public values. Nothing here reads a row."""

@@ -1,4 +1,4 @@
-"""k-means, Ward merging and silhouettes of weighted points: released centres, cells of a grid, leaves."""
+"""k-means, Ward merging and silhouettes of weighted points such as released centres or grid cells."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sfumato.domain import FloatArray
 
+# Tuned: docs/notes/constants.md#merging
 NEARLY = 1 / 6  # a silhouette within this share of the best is nearly as good
 CLEAR_GAIN = 0.2  # a merge that raises the silhouette of its rows by this much joins parts of one cluster
+N_STARTS = 20  # of k-means on the cells, besides Ward's clusters
 
-
-N_STARTS = 20  # of k-means on the cells, beside Ward's clusters
-WARD_CELLS = 2048  # Ward's agglomeration takes memory quadratic in the number of cells
+WARD_CELLS = 2048  # a limit: Ward's agglomeration takes memory quadratic in the number of cells
 
 
 def weighted_kmeans(
@@ -31,14 +31,14 @@ def weighted_kmeans(
     seed: int = 0,
     starts: Sequence[FloatArray] = (),
 ) -> tuple[FloatArray, FloatArray]:
-    """Centres and weights of the best of `n_init` random and the given starts."""
+    """Centres and weights of the best run, over `n_init` random starts and the given ones."""
     used = weights > 0
-    if used.sum() < n_clusters:  # too few points carry weight: let all count a little
+    if used.sum() < n_clusters:  # too few points have weight: give all a little
         used, weights = np.ones_like(used), weights + 1e-9 * max(float(weights.sum()), 1.0) / len(weights)
     points, weights = points[used], weights[used]
     runs = [KMeans(n_clusters, init=start, n_init=1) for start in starts]
     runs += [KMeans(n_clusters, n_init=n_init, random_state=seed)] if n_init else []
-    # Checks of scikit-learn take longer than the fit where points are few. Points may coincide in a flat box.
+    # For few points, scikit-learn's checks take longer than the fit. Points may coincide in a flat box.
     with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [run.fit(points, sample_weight=weights) for run in runs]
@@ -47,7 +47,7 @@ def weighted_kmeans(
 
 
 class WeightedCells(NamedTuple):
-    """Released centres, the sizes of their cells, and the mean squared distance of rows within."""
+    """Released centres, the sizes of their cells, and the mean squared distance of rows within a cell."""
 
     centers: FloatArray
     sizes: FloatArray
@@ -57,9 +57,9 @@ class WeightedCells(NamedTuple):
 def merged_into(
     centers: FloatArray, sizes: FloatArray, n_clusters: int | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Merge released centres into at most `n_clusters` by weighted k-means; None keeps all.
+    """Merge released centres into at most `n_clusters` by weighted k-means. None keeps all.
 
-    One of the starts is Ward's clustering: among many separated clusters, random starts miss some.
+    One start is Ward's clustering, because random starts miss some of many separated clusters.
     """
     if n_clusters is None or len(centers) <= n_clusters:
         return centers, sizes
@@ -74,10 +74,10 @@ def merged_into(
 def separated_clusters(cells: WeightedCells) -> FloatArray:
     """Merge cells that are parts of one cluster, and return the centres of the clusters.
 
-    Cells are merged two by two by Ward's criterion, and stages are compared by the silhouette of balls with
-    the released sizes, centres and mean square. We start at the finest stage that is nearly as good as the
-    best, since two clusters shown as one are a greater loss than one shown as two, and go on merging as long
-    as a merge is a clear gain for the rows that it concerns.
+    Cells are merged pairwise by Ward's criterion. Stages are compared by the silhouette of balls with the
+    released sizes, centres and mean square. We start at the finest stage that is nearly as good as the best,
+    since showing two clusters as one is worse than showing one as two. We keep merging while a merge is a
+    clear gain for its rows.
     """
     if len(cells.centers) <= 2:  # one stage, nothing to compare
         return cells.centers
@@ -89,7 +89,7 @@ def separated_clusters(cells: WeightedCells) -> FloatArray:
 
 
 def _means(centers: FloatArray, sizes: FloatArray, merges: Sequence[tuple[int, int]]) -> FloatArray:
-    """Weighted means of the clusters that merges make of cells."""
+    """Weighted means of the clusters that the merges produce."""
     labels = np.arange(len(sizes))
     for kept, dropped in merges:
         labels[labels == dropped] = kept
@@ -101,7 +101,7 @@ def _means(centers: FloatArray, sizes: FloatArray, merges: Sequence[tuple[int, i
 
 
 def _ward(centers: FloatArray, sizes: FloatArray, n_clusters: int) -> list[tuple[int, int]]:
-    """Merges of Ward's agglomeration down to `n_clusters`, as (cluster kept, cluster dropped)."""
+    """Merges of Ward's agglomeration down to `n_clusters`, as pairs (kept, dropped)."""
     centers, sizes, merges = centers.copy(), sizes.copy(), []
     harmonic = sizes[:, None] * sizes / (sizes[:, None] + sizes)
     costs = cdist(centers, centers, "sqeuclidean") * harmonic
@@ -142,11 +142,11 @@ def _silhouettes(distances: FloatArray, sizes: FloatArray, merges: list[tuple[in
 
 
 def _n_good_merges(scores: FloatArray, merges: list[tuple[int, int]], sizes: FloatArray) -> int:
-    """How many of the merges to make."""
+    """Number of merges to make."""
     weights, concerned = sizes.copy(), [0.0]
     for kept, dropped in merges:
         weights[kept] += weights[dropped]
         concerned.append(concerned[-1] + weights[kept] / sizes.sum())
-    gains = scores - CLEAR_GAIN * np.array(concerned)  # a clear gain raises this, also over several merges
+    gains = scores - CLEAR_GAIN * np.array(concerned)  # a clear gain raises this, even over several merges
     start = int(np.flatnonzero(scores >= scores.max() - NEARLY * abs(scores.max()))[0])
     return start + int(np.argmax(gains[start:]))

@@ -8,7 +8,7 @@ from sfumato.domain import FloatArray
 
 
 def shrunk_means(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> FloatArray:
-    """Means of groups, shrunk towards zero where they are no larger than their noise (James and Stein 1961).
+    """Means of groups, shrunk towards zero if no larger than their noise (James and Stein 1961).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def shrunk_means(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> Fl
 
 
 def mean_stds(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray, size_std: float) -> FloatArray:
-    """Standard deviations of the noise in sums / sizes, to first order: at most that in shrunk means.
+    """Standard deviations of the noise in sums / sizes, to first order. Shrunk means have no more.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Public starting centres: balls packed into the domain, whatever the rows are."""
+"""Public starting centres, from balls packed into the domain. They do not depend on the rows."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import numpy as np
 
 from sfumato.domain import Domain, FloatArray
 
+MOST_VALUES = 200_000  # a limit on the work; in many columns a few draws are as far apart as many
+PUBLIC_SEED = 2016  # the same start in every run
+# Tuned: docs/notes/constants.md#lloyd
 DRAWS_PER_CENTRE, MOST_DRAWS = 100, 2000
-MOST_VALUES = 200_000  # in many columns a few draws are as far apart as many
 HALVINGS = 12  # of the interval that holds the radius of the packing
-PUBLIC_SEED = 2016
 
 
 def packed_start(domain: Domain, n_clusters: int) -> FloatArray:
-    """Public starting centres, far from each other and from the border, whatever the rows are.
+    """Public starting centres, far from each other and from the border.
 
-    With columns scaled to [-1, 1], each centre is the middle of a ball of the same radius; balls do not
-    overlap and lie within the domain. The radius is about the largest for which random draws find room.
+    With columns scaled to [-1, 1], each centre is the middle of a ball. All balls have the same radius, do
+    not overlap and lie within the domain. The radius is about the largest for which random draws find room.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def unit_packing(n_features: int, n_clusters: int, ball: bool) -> tuple[FloatArr
 
 
 def _far_apart(draws: FloatArray, distance: float, n: int) -> FloatArray:
-    """Take draws in order, up to `n`, unless they are too close to one that was taken."""
+    """Take up to `n` draws in order, skipping those too close to one already taken."""
     squares = (draws**2).sum(axis=1)
     free = np.ones(len(draws), dtype=bool)
     taken: list[int] = []

@@ -17,7 +17,8 @@ def distance_edges(domain: Domain, bins_per_octave: int, n_octaves: int) -> Floa
     return edges
 
 
-MOST_ROWS = 0.9  # share of the rows within the radius of a sum: beyond it, rows are clipped
+# Tuned: docs/notes/constants.md#refine
+MOST_ROWS = 0.9  # share of the rows within the radius of a sum; rows beyond it are clipped
 CLEAR_COUNT = 4  # standard deviations at which a count is not noise
 
 

@@ -30,12 +30,13 @@ from sfumato.public.density.stencils import Stencils, near_offsets
 from sfumato.public.density.tails import allowances
 from sfumato.public.intervals import CONFIDENCE
 
-LARGEST_ETA = 4.0
-FALSE_SHARE = 0.75  # of beta is for spans where nothing is; the rest for clusters that are missed
+LARGEST_ETA = 4.0  # wider cells would be farther across than the radius (Qiu and Yi 2025)
 
-# A valley parts two places if it is deep and its floor is low: so little above the level of reporting, or
-# above `min_samples`, that noise, sampling and the width of cells may have raised it. Depth and height are
-# in allowances and in standard deviations of a count. Set on the paper's data: docs/notes/density.md.
+# Tuned: docs/notes/density.md, docs/notes/constants.md#dbscan
+FALSE_SHARE = 0.75  # of beta, for spans where nothing is; the rest is for clusters that are missed
+# A valley parts two places if it is deep and its floor is low. The floor is low if noise, sampling and the
+# width of cells may have raised it above the level of reporting, or above `min_samples`. Depth and height
+# are in allowances and in standard deviations of a count.
 VALLEY_DEPTH, VALLEY_DEPTH_DEVIATIONS = 0.5, 2.0
 VALLEY_FLOOR, VALLEY_FLOOR_DEVIATIONS = 0.55, 8.0
 

@@ -13,14 +13,14 @@ from sfumato.errors import ParameterError
 Metric = Literal["euclidean", "geo"]
 
 METRES_PER_DEGREE = 6_371_008.8 * math.pi / 180  # along a meridian of a sphere of the Earth's mean radius
-MOST_DISTORTION = 0.1
+MOST_DISTORTION = 0.1  # a limit on how much a flat map may stretch distances
 
 
 def column_units(metric: str, domain: Domain) -> FloatArray:
     """Length of one unit of each column: 1, or the metres of a degree of longitude and of latitude.
 
-    Degrees become metres by the projection that keeps lengths along the middle parallel and along all
-    meridians: it depends on the bounds alone, which are public.
+    Degrees become metres by the projection that keeps lengths along the middle parallel and all meridians. It
+    depends only on the bounds, which are public.
     """
     if metric == "euclidean":
         return np.ones(domain.n_features)
@@ -44,19 +44,19 @@ def column_units(metric: str, domain: Domain) -> FloatArray:
 
 
 def widths_of(domain: Domain, units: FloatArray) -> FloatArray:
-    """Width of the domain along each column, in lengths."""
+    """Width of the domain along each column, as a length."""
     return 2 * domain.half_width * units
 
 
 def log_cells(sides: FloatArray, width: float) -> float:
-    """Logarithm of the number of square cells that cover a box, which may be beyond all numbers."""
+    """Logarithm of the number of square cells that cover a box. The number itself may overflow."""
     if not width:
         return math.inf
     return math.fsum(max(0.0, math.log(side) - math.log(width)) for side in sides)
 
 
 def least_width(sides: FloatArray, most_cells: float) -> float:
-    """Least width of square cells of which so many cover a box."""
+    """Least width of square cells of which at most `most_cells` cover a box."""
     high = math.log(float(sides.max()))  # at which one cell covers all
     low = high - math.log(most_cells)
     while high - low > 1e-6:
@@ -69,13 +69,13 @@ def least_width(sides: FloatArray, most_cells: float) -> float:
 
 
 def rounded_up(number: float) -> float:
-    """A number with three digits that is not smaller, to name in a message."""
+    """The number rounded up to three digits, for a message."""
     unit = 10.0 ** (math.floor(math.log10(number)) - 2)
     return math.ceil(number / unit * (1 - 1e-12)) * unit
 
 
 def square_grid(domain: Domain, units: FloatArray, width: float) -> Grid:
-    """Grid of cells of one width from the domain's lower corner on; its far side may stick out."""
+    """Grid of square cells from the domain's lower corner. It may extend past the far sides."""
     shape = tuple(max(1, math.ceil(side / width - 1e-9)) for side in widths_of(domain, units))
     steps = width / units
     high = tuple(float(a + m * step) for a, m, step in zip(domain.low, shape, steps, strict=True))

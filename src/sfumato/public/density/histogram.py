@@ -1,4 +1,4 @@
-"""A released histogram on a public grid, with its noise: what the density methods start from. Public."""
+"""A released histogram on a public grid and its noise, from which density methods start. Public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOISES = ("discrete Laplace", "discrete Gaussian")
 
 @dataclass(frozen=True, eq=False)
 class NoisyHistogram:
-    """Noisy counts of the cells of a grid: of all of them, or of those at or above a threshold.
+    """Noisy counts of the cells of a grid: of all cells, or of those that reach a threshold.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ class NoisyHistogram:
     mechanism : str
         ``"discrete Laplace"`` or ``"discrete Gaussian"``.
     scale : float
-        Of the noise.
+        Scale of the noise.
     cells : int array, optional
-        Flat indices of the cells that are listed, in increasing order; None for all.
+        Flat indices of the listed cells, in increasing order; None for all.
     threshold : int
-        Cells that are not listed have a noisy count below it. 0 if all are listed.
+        Cells not listed have a noisy count below it. 0 if all are listed.
     """
 
     grid: Grid
@@ -40,14 +40,14 @@ class NoisyHistogram:
     threshold: int = 0
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
+        """Raise if the parts do not fit together, as in a damaged file."""
         if self.cells is not None:
             self.grid.check_cells(self.cells)
         check_shape("counts", self.counts, self.grid.n_cells if self.cells is None else len(self.cells))
         if self.mechanism not in NOISES or not 2**-32 < self.scale <= 2**52:
             raise ParameterError(
-                f"the noise must be {' or '.join(NOISES)}, of a scale that can be drawn, got "
-                f"{self.mechanism!r} of {self.scale!r}"
+                f"the noise must be {' or '.join(NOISES)}, with a scale that can be drawn, got "
+                f"{self.mechanism!r} with {self.scale!r}"
             )
 
     @property
@@ -64,7 +64,7 @@ class NoisyHistogram:
         return 2 * ratio / (1 - ratio) ** 2
 
     def at(self, cells: IntArray) -> IntArray:
-        """Noisy counts of cells given by flat index; 0 for those that are not listed."""
+        """Noisy counts of cells by flat index; 0 for cells that are not listed."""
         if self.cells is None:
             return self.counts[cells]
         if not len(self.cells):

@@ -30,21 +30,24 @@ from sfumato.public.density.stencils import adjacent_offsets
 from sfumato.public.density.tails import log_moments
 from sfumato.public.intervals import CONFIDENCE
 
-_NOTHING = 1e-9  # rows per cell: what rounding leaves of none
-FLOOR = 2.0  # levels below so many standard deviations of the noise of an empty place are not looked at
+_NOTHING = 1e-9  # rows per cell: rounding leaves as much where nothing is
+
+# Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
+FLOOR = 2.0  # standard deviations of the noise of an empty place: lower levels are not looked at
 
 # Where little is known, a valley that takes a quarter of the height between bulk and nothing is enough, as
 # long as it is deeper than those of an even cloud. For the usual prominence; others scale all of it.
 _VALLEY_SHARE, _CLOUD_PROMINENCE, USUAL_PROMINENCE = 0.25, 1.6, 2.5
 
-_FALSE_CHANCE = 0.02  # that noise alone makes up a cluster anywhere in an empty domain, at most
+_FALSE_CHANCE = 0.02  # largest probability that noise alone makes a cluster anywhere in an empty domain
 
 # Where a cluster ends, as a share of its typical density: low, because tails belong to it; but nearer to one
 # half, where a blurred edge is in its true place, if its edges are sharp and rows lie around it.
 _TAIL_SHARE = 0.1
 _EDGE_SHARE = 0.52
-# Rows lie around it if places below a share of the typical density hold enough of the rows, tails of clusters
-# included; and if what is two cells away from all places above a share, spread over the domain, would, too.
+# Rows lie around it if two things hold. Places below a share of the typical density hold enough of the rows,
+# tails of clusters included. The density two cells away from all places above a share, if it were that of the
+# whole domain, would make enough rows.
 _OUTSIDE_SHARE, _OUTSIDE_ROWS = 0.3, 0.04
 _AWAY_SHARE, _AWAY_ROWS = 0.2, 0.01
 

@@ -1,8 +1,8 @@
-"""Sums of a noisy histogram over the stencil of every part of every cell, keeping only the large ones.
+"""Sums of a noisy histogram over the stencil of every part of every cell. Only large sums are kept.
 
-The grid is worked through in blocks with a margin. A block whose positive counts add up to less than the
-least sum of interest is skipped, and so is a cell whose box does; what remains is summed in full. The same
-kernel serves a dense histogram and a sparse one, whose blocks without cells are never visited.
+The grid is processed in blocks with a margin. A block is skipped if its positive counts add up to less than
+the least sum of interest, and so is a cell by the counts in its box. The rest is summed in full. The same
+kernel serves dense and sparse histograms; blocks without cells are never visited.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sfumato.domain import IntArray
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.stencils import Stencils
 
-_BLOCK_CELLS = 512
-_FIRST_ROOM = 2**16
+_BLOCK_CELLS = 512  # of a block, which fits into the cache
+_FIRST_ROOM = 2**16  # of a list that grows; limits nothing
 
 
 class _Blocks(NamedTuple):
@@ -38,7 +38,7 @@ class _Blocks(NamedTuple):
 
 
 class _Groups(NamedTuple):
-    """Cells of a sparse histogram, grouped by the blocks in which, margin included, they lie."""
+    """Cells of a sparse histogram, grouped by the blocks that contain them, margins included."""
 
     keys: IntArray  # flat index of each block that has cells
     starts: IntArray  # where its cells begin, and one more
@@ -47,14 +47,14 @@ class _Groups(NamedTuple):
 
 
 def block_bytes(stencils: Stencils) -> int:
-    """Memory that the stencils and one block take, known before they exist."""
+    """Memory for the stencils and one block, known before they are built."""
     block = (_side(stencils) + 2 * stencils.reach) ** stencils.n_features
     n_parts = stencils.parts**stencils.n_features
     return int(8 * (4 * block + (stencils.n_features + 2 * n_parts) * stencils.box()))
 
 
 def large_sums(histogram: NoisyHistogram, stencils: Stencils, least: int) -> tuple[IntArray, IntArray]:
-    """Parts whose stencil holds a noisy sum of at least `least`, and these sums.
+    """Parts whose stencil has a noisy sum of at least `least`, and these sums.
 
     Parts are flat indices of the grid refined by `stencils.parts`, in increasing order.
     """
@@ -116,7 +116,7 @@ def _groups(cells: IntArray, counts: IntArray, blocks: _Blocks) -> _Groups:
 def _collect(
     scan: Callable[[int, IntArray, IntArray], tuple[int, int]], n_todo: int, blocks: _Blocks
 ) -> tuple[IntArray, IntArray]:
-    """Run a kernel, which stops when its room may not do, until all blocks are done."""
+    """Run a kernel until all blocks are done. It stops whenever its output might not fit."""
     room = max(_FIRST_ROOM, blocks.side ** len(blocks.shape) * len(blocks.part_of))
     parts, sums = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     done = 0
@@ -164,7 +164,7 @@ def _scan_sparse(
     found: IntArray,
     sums: IntArray,
 ) -> tuple[int, int]:
-    """The same for the blocks in which a sparse histogram has cells."""
+    """Scan the blocks in which a sparse histogram has cells, like `_scan_dense`."""
     most = blocks.side**blocks.shape.size * blocks.part_of.shape[0]
     corner = np.zeros(blocks.shape.size, dtype=np.int64)
     n_found = 0
@@ -226,7 +226,7 @@ def _scan(
     sums: IntArray,
     n_found: int,
 ) -> int:
-    """Sum the stencils of the cells of one block whose box could hold enough."""
+    """Sum the stencils of those cells of one block whose box has enough counts."""
     d = corner.size
     local = scratch[0]
     bound = scratch[_box_sums(blocks, d, scratch)]
@@ -265,9 +265,9 @@ def _part_index(blocks: _Blocks, corner: IntArray, cell: int, part: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _box_sums(blocks: _Blocks, d: int, scratch: IntArray) -> int:
-    """Sum positive counts in the box around each cell, one column after the other; return the row of scratch.
+    """Sum positive counts in the box around each cell, column by column; return the row of scratch.
 
-    Boxes that leave the block are wrong, and only cells of its margin have such.
+    Boxes that leave the block are wrong, but only cells in its margin have them.
     """
     n = blocks.width**d
     source, target = 1, 2

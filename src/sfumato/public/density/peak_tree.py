@@ -1,9 +1,9 @@
-"""The tree in which peaks of scored cells join as the level falls: a merge tree.
+"""The merge tree of scored cells: how peaks join as the level falls.
 
-Cells enter from the highest score down. A cell without a neighbour among those before it is a peak; a cell
-that touches several joins them, and the lower peaks end there, at a saddle. Every cell goes to the peak of
-its nearest neighbour before it. Cutting the tree, that is saying which peaks stand for themselves, is a walk
-over the peaks and needs no cell again.
+Cells enter from the highest score down. A cell without an earlier neighbour is a peak. A cell that touches
+several peaks joins them, and the lower ones end there, at a saddle. Every cell goes to the peak of its
+nearest earlier neighbour. Cutting the tree means deciding which peaks are clusters of their own. That is a
+walk over the peaks and needs no cells.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
 
-_FREE = -1
-_SMALL_GRID = 2**25  # cells: 128 MB
+_FREE = -1  # marks an empty slot of a table
+_SMALL_GRID = 2**25  # cells: up to 128 MB a table of all cells is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class MergeTree:
     peaks : int array of shape (n_cells,)
         Peak of each cell, in the order in which the cells were given.
     bulks : float array of shape (n_peaks,)
-        Typical score of what joins at the saddle, the lower of the two sides: the mean weighted by itself.
+        Typical score (self-weighted mean) of the two sides that join at the saddle; the lower of the two.
     """
 
     heights: FloatArray
@@ -52,10 +52,10 @@ class MergeTree:
         return len(self.heights)
 
     def clusters(self, stands: np.ndarray) -> IntArray:
-        """Number of the cluster of each cell if the peaks in `stands` stand for themselves.
+        """Cluster of each cell if the peaks in `stands` are clusters of their own.
 
-        Other peaks belong to the cluster that they meet first. Clusters are numbered from the highest peak
-        down; cells of a peak that neither stands nor meets another are -1.
+        Every other peak belongs to the cluster it meets first. Clusters are numbered from the highest peak
+        down. Cells of a peak that neither stands nor meets another are -1.
         """
         target = np.where(stands | (self.parents < 0), np.arange(self.n_peaks), self.parents)
         while (target[target] != target).any():
@@ -77,14 +77,15 @@ def merge_tree(
     shape : tuple of int
         Cells of the grid along each column.
     offsets : int array of shape (n_offsets, d)
-        Neighbours of a cell, symmetric, nearest first, those across a face before all others.
+        Neighbours of a cell: symmetric, nearest first, with those across a face before all others.
     flat_from : float
-        Scores above it count as equal to it: what lies higher is not told apart.
+        Scores above it count as equal to it.
 
     Notes
     -----
-    A cell on such a plateau whose neighbours across all faces are on it too needs no look farther: a step
-    across the face towards any neighbour is at least as near to it (docs/proofs/dbscan.md, Lemma 4).
+    Scores above `flat_from` form a plateau. If all face neighbours of a plateau cell are on it too, no other
+    neighbours need checking: a step across the face towards any neighbour is at least as near to it
+    (docs/proofs/dbscan.md, Lemma 4).
     """
     scores = np.minimum(scores, flat_from)
     order = np.argsort(-scores, kind="stable")
@@ -94,7 +95,7 @@ def merge_tree(
     sides, table = np.array(shape, dtype=np.int64), _table(ranked, math.prod(shape))
     up = np.arange(n)
     _join_plateau(ranked, n_flat, sides, offsets, table, up)
-    # Neighbours are looked up in the order of the grid, near which memory is at hand, and read by score.
+    # Neighbours are looked up in grid order, which is kind to the cache, and read by score.
     near = np.empty((n - n_flat, len(offsets)), dtype=np.int32)
     _find_neighbours(ranked, n_flat, np.argsort(ranked[n_flat:]), sides, offsets, table, near)
     peak_of, parents = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
@@ -109,7 +110,7 @@ def merge_tree(
 
 
 def _table(cells: IntArray, n_cells: int) -> NDArray[Any]:
-    """From flat index to rank: one entry per cell of a small grid, or a hash table with a pair per line."""
+    """Map from flat index to rank: an array for a small grid, otherwise a hash table with a pair per line."""
     if n_cells <= _SMALL_GRID:
         direct = np.full((n_cells, 1), _FREE, dtype=np.int32)
         direct[cells, 0] = np.arange(len(cells))
@@ -122,7 +123,7 @@ def _table(cells: IntArray, n_cells: int) -> NDArray[Any]:
 
 @numba.njit(cache=True, nogil=True)
 def _slot(key: int, capacity: int) -> int:
-    # Runs of 16 cells stay together: neighbours along the last column share lines of the processor's cache.
+    # Runs of 16 cells stay together, so neighbours along the last column share cache lines.
     mixed = np.uint64(key >> 4) * np.uint64(0x9E3779B97F4A7C15)
     run = int(np.int64(mixed >> np.uint64(36)))
     return ((run << 4) | (key & 15)) & (capacity - 1)
@@ -178,7 +179,7 @@ def _root(up: IntArray, cell: int) -> int:
 def _join_plateau(
     cells: IntArray, n_flat: int, shape: IntArray, offsets: IntArray, table: NDArray[Any], up: IntArray
 ) -> None:
-    """Join the first cells, which all have one score. Every pair is looked at once, from its lower side."""
+    """Join the first cells, which all have one score. Every pair is checked once, from its lower side."""
     d = shape.size
     at = np.empty(d, dtype=np.int64)
     for rank in range(n_flat):
@@ -229,7 +230,7 @@ def _grow(
     saddles: FloatArray,
     bulks: FloatArray,
 ) -> None:
-    """Enter cells from rank 0 on. A component's root in `up` is its highest peak, the one of least rank."""
+    """Enter cells from rank 0 on. A component's root in `up` is its highest peak, of least rank."""
     mass = scores.copy()
     squares = scores**2
     for rank in range(n_flat):

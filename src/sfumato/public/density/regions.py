@@ -14,7 +14,7 @@ from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.spans import Span
 from sfumato.public.density.tails import allowances
 
-_FEW_CELLS = 32  # up to here the law of a sum is computed, beyond it is normal to all digits that are shown
+_FEW_CELLS = 32  # up to here the law of a sum is computed; beyond, a normal law shows the same digits
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Spans: the dense places that a density clustering publishes, as boxes, polygons and GeoJSON."""
+"""Spans, the dense places that a density clustering publishes, as boxes, polygons and GeoJSON."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _BEGINS = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """A dense place: some cells of a public grid, and an estimate of how many rows they hold.
+    """A dense place: some cells of a public grid, and an estimate of the number of rows in them.
 
     Parameters
     ----------
     label : int
-        Number that prediction gives to rows in the span.
+        Label that `predict` gives to rows in the span.
     count : float
-        Estimated rows.
+        Estimated number of rows.
     count_low, count_high : float
         Interval for the true number of rows in these cells.
     confidence : float
-        How often such an interval holds the true number, for example 0.95.
+        Probability that the interval contains the true number, for example 0.95.
     grid : Grid
     cells : int array
         Flat indices of the cells in C order, sorted and distinct.
 
     Privacy
     -------
-    Holds released values; all that is computed from them costs nothing.
+    Contains released values only. Computing with them costs nothing.
 
     Examples
     --------
@@ -82,18 +82,18 @@ class Span:
 
     @property
     def volume(self) -> float:
-        """Size of the place in the units of the columns: a length, an area, a volume."""
+        """Length, area or volume of the place, in the units of the columns."""
         return len(self.cells) * float(np.prod(self.grid.widths))
 
     @property
     def centroid(self) -> FloatArray:
-        """Mean of the cells' centres, each counting the same: not the mean of the rows, maybe not inside."""
+        """Unweighted mean of the cells' centres. It is not the mean of the rows and may lie outside."""
         mean: FloatArray = self._places.mean(axis=0) + 0.5
         return np.array(self.grid.low) + mean * self.grid.widths
 
     @property
     def extent(self) -> FloatArray:
-        """Lower and upper corner of the least box around the span, shape (2, d)."""
+        """Lower and upper corner of the bounding box, shape (2, d)."""
         return _points(self.grid, np.stack([self._places.min(axis=0), self._places.max(axis=0) + 1]))
 
     @cached_property
@@ -111,16 +111,16 @@ class Span:
 
     @cached_property
     def polygons(self) -> list[list[FloatArray]]:
-        """Outlines of a span over two columns, as GeoJSON (RFC 7946) orders them.
+        """Outlines of a span over two columns, in the order of GeoJSON (RFC 7946).
 
         A polygon is a list of rings, float arrays of shape (m, 2) with the first point repeated at the end:
-        the outer ring, counter-clockwise, then the holes, clockwise. Cells that share a side are in one
+        the outer ring counter-clockwise, then the holes clockwise. Cells that share a side are in the same
         polygon; cells that share only a corner need not be. No ring touches itself.
         """
         if len(self.grid.shape) != 2:
             raise ParameterError(
-                f"`polygons` must be asked of a span over 2 columns, got {len(self.grid.shape)} columns. "
-                "Its `boxes` describe it in any number"
+                f"`polygons` must be used on a span over 2 columns, got {len(self.grid.shape)} columns. "
+                "Use `boxes` for any number of columns"
             )
         rings, parts = self._rings()
         outlines: list[list[FloatArray]] = [[] for _ in range(parts.max() + 1)]
@@ -134,10 +134,10 @@ class Span:
         return np.stack(np.unravel_index(self.cells, self.grid.shape), axis=1).astype(np.int64)
 
     def _rings(self) -> tuple[list[FloatArray], IntArray]:
-        """Rings and the connected part to which each belongs.
+        """Rings, and the connected part each belongs to.
 
-        The first cell of a part has its lower side on the outer ring, which is therefore walked first. A ring
-        begins at a corner: the side that would lead straight to its first side has a lower number.
+        The first cell of a part has its lower side on the outer ring, so that ring is walked first. A ring
+        begins at a corner, because the side that would lead straight to its first side has a lower number.
         """
         following, parts = self._borders()
         n_sides = int((following >= 0).sum())
@@ -152,10 +152,10 @@ class Span:
         return np.split(closed, (ends + np.arange(1, len(ends) + 1))[:-1]), parts[cells[firsts]]
 
     def _borders(self) -> tuple[IntArray, IntArray]:
-        """The side (4 * cell + side) after each side of the outline, else -1; the part of each cell.
+        """The side (4 * cell + side) after each side of the outline, else -1; and the part of each cell.
 
-        A walk has the span on its left. Where two cells of the same part meet at a corner, it crosses to the
-        other, for otherwise it would come back to this corner and touch itself.
+        A walk keeps the span on its left. Where two cells of the same part meet at a corner, it crosses to
+        the other cell. Otherwise it would return to this corner and touch itself.
         """
         cells = np.arange(len(self.cells))
         beside = np.stack([self._neighbours(step) for step in _ACROSS], axis=1)
@@ -171,7 +171,7 @@ class Span:
         return following, parts
 
     def _neighbours(self, step: IntArray) -> IntArray:
-        """Position among the cells of each one's neighbour, or -1 where that is not in the span."""
+        """Position of each cell's neighbour among the cells, or -1 if it is not in the span."""
         moved, shape = self._places + step, np.array(self.grid.shape)
         flat = self.cells + step[0] * shape[1] + step[1]
         found = np.minimum(np.searchsorted(self.cells, flat), len(flat) - 1)
@@ -189,7 +189,7 @@ def to_geojson(spans: Sequence[Span], *, properties: Mapping[str, Any] | None = 
     ----------
     spans : sequence of Span
     properties : mapping, optional
-        Further properties that every feature gets, such as the budget.
+        Further properties for every feature, for example the budget.
 
     Examples
     --------
@@ -215,13 +215,13 @@ def _feature(span: Span, properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _points(grid: Grid, corners: IntArray) -> FloatArray:
-    """Coordinates of corners of cells; those on the upper bound are exactly there."""
+    """Coordinates of corners of cells. Corners on the upper bound are exactly there."""
     points = np.array(grid.low) + corners * grid.widths
     return np.where(corners == np.array(grid.shape), np.array(grid.high), points)
 
 
 def _joined(low: IntArray, high: IntArray, axis: int) -> tuple[IntArray, IntArray]:
-    """Join boxes that follow each other along `axis` and agree elsewhere; before it they are cells."""
+    """Join boxes that are adjacent along `axis` and agree along the others; before `axis` they are cells."""
     others = [low[:, j] for j in range(low.shape[1]) if j != axis]
     others += [high[:, j] for j in range(axis + 1, low.shape[1])]
     order = np.lexsort((low[:, axis], *others))
@@ -235,7 +235,7 @@ def _joined(low: IntArray, high: IntArray, axis: int) -> tuple[IntArray, IntArra
 
 
 def _parts(beside: IntArray) -> IntArray:
-    """Number of the part to which each cell is connected by sides."""
+    """Number of the connected part of each cell; cells connect by sides."""
     pairs = [np.flatnonzero(beside[:, side] >= 0) for side in (1, 2)]
     ends = [beside[pair, side] for pair, side in zip(pairs, (1, 2), strict=True)]
     one, other = np.concatenate(pairs), np.concatenate(ends)
@@ -246,7 +246,7 @@ def _parts(beside: IntArray) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def _walk(following: IntArray, walked: IntArray, firsts: IntArray) -> np.int64:
-    """List the cycles of `following`, which it uses up, one after the other; return how many there are."""
+    """List the cycles of `following` one after the other, using it up; return their number."""
     n_rings, length = np.int64(0), np.int64(0)
     for start in range(following.shape[0]):
         if following[start] < 0:

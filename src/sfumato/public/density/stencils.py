@@ -1,9 +1,9 @@
-"""Which cells a ball can touch: offsets on a grid whose cells have one width, in units of that width.
+"""Which cells a ball can meet: offsets on a grid of square cells, in units of their width.
 
-A cell is cut into parts, two along each column (or one, in many columns). For a location in a part, the open
-ball around it meets only cells of the part's stencil; parts whose distance is below the radius are
-neighbours. Squared gaps are exact in floats; a radius at which a ball just touches a cell must be given
-slightly below it, see `dbscan.cell_width`. Proof: docs/proofs/dbscan.md.
+A cell is cut into parts, two along each column (or one, if there are many columns). The open ball around a
+location in a part meets only cells of that part's stencil. Parts whose distance is below the radius are
+neighbours. Squared gaps are exact in floats. A radius at which a ball just touches a cell must be given
+slightly smaller, see `dbscan.cell_width`. Proof: docs/proofs/dbscan.md.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
 
-MOST_SPLIT_COLUMNS = 3  # beyond, stencils times parts would be too many for a gain in sharpness
+MOST_SPLIT_COLUMNS = 3  # a limit: beyond, stencils times parts take too much time and memory
 
 
 @dataclass(frozen=True, eq=False)
 class Stencils:
-    """The cells that a ball of a given radius can meet, by the part of a cell in which its centre lies.
+    """The cells that a ball of a given radius can meet, for each part of a cell that its centre may lie in.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Stencils:
 
     @property
     def parts(self) -> int:
-        """Parts of a cell along each column."""
+        """Number of parts of a cell along each column."""
         return 2 if self.n_features <= MOST_SPLIT_COLUMNS else 1
 
     @property
@@ -44,7 +44,7 @@ class Stencils:
         return math.ceil(self.radius)
 
     def box(self) -> int:
-        """Offsets that are looked at to find the stencils: their memory is known before they exist."""
+        """Number of offsets to check for the stencils. It gives their memory before they are built."""
         return int((2 * self.reach + 1) ** self.n_features)
 
     def offsets(self) -> list[IntArray]:
@@ -53,11 +53,11 @@ class Stencils:
         return [self._grid()[(gap**2).sum(axis=1) < self.radius**2] for gap in inner]
 
     def size(self) -> int:
-        """Cells in the largest stencil: kappa of the paper, for whole cells."""
+        """Number of cells in the largest stencil: the paper's kappa, for whole cells."""
         return max(len(offsets) for offsets in self.offsets())
 
     def farthest(self) -> float:
-        """Largest distance from a location in a part to a row in a cell of its stencil, in cell widths."""
+        """Largest distance, in cell widths, from a location in a part to a row in its stencil."""
         width = 1 / self.parts
         most = 0.0
         for corner, offsets in zip(self._corners(), self.offsets(), strict=True):
@@ -81,7 +81,7 @@ class Stencils:
 def near_offsets(n_features: int, radius: float) -> IntArray:
     """Offsets of the cells closer than `radius` (in cell widths), without the cell itself, nearest first.
 
-    The neighbours across a face come before all others.
+    Neighbours across a face come before all others.
     """
     reach = math.ceil(radius)
     offsets = _offset_box(reach, n_features)

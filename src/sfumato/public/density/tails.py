@@ -1,9 +1,9 @@
 """How far a sum of noisy counts can be from the true sum: the allowance Gamma of DP-DBSCAN.
 
-Every count that is listed carries independent noise of a known law, so the tail of a sum of k of them is
-known too: by convolution, not by a concentration bound. Where that is not feasible (very wide noise, very
-small tails), and where a histogram lists only counts above a threshold, so that the error of a cell depends
-on its true count, Chernoff's bound is taken, for the worst true count. Proof: docs/proofs/dbscan.md.
+Every listed count has independent noise of a known law, so the tail of a sum of k counts follows by
+convolution rather than by a concentration bound. Two cases use Chernoff's bound for the worst true count:
+where convolution is not feasible (very wide noise, very small tails), and where a histogram lists only counts
+above a threshold, so that a cell's error depends on its true count. Proof: docs/proofs/dbscan.md.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from sfumato.domain import FloatArray
 from sfumato.public.density.histogram import NoisyHistogram
 
 _TAIL = 45.0  # in scales: beyond lies less than 1e-19 of the law of one count
-_MOST_POINTS = 2**21  # of a convolution
+_MOST_POINTS = 2**21  # of a convolution: a limit on time and memory
 _LEAST_TAIL = 1e-12  # that a Fourier transform in double precision still resolves
-_RATES = 400  # candidate exponents of Chernoff's bound
+_RATES = 400  # candidate exponents of Chernoff's bound, which holds for any of them
 _LARGEST_RATE = 100.0  # exponentials stay finite
-_WIDE = 40.0  # scale from which on true counts are not tried one by one
+_WIDE = 40.0  # a limit on time: at larger scales a simpler bound takes all true counts at once
 
 
 def allowances(histogram: NoisyHistogram, n_cells: int, tail: tuple[float, float]) -> tuple[int, int]:
-    """Numbers that the error of a sum over `n_cells` cells exceeds with small probability.
+    """Limits that the error of a sum over `n_cells` cells exceeds only with small probability.
 
     Parameters
     ----------
     histogram : NoisyHistogram
     n_cells : int
     tail : (float, float)
-        Probabilities allowed for the noisy sum to be too high, and to be too low.
+        Allowed probabilities that the noisy sum is too high, and too low.
 
     Returns
     -------
@@ -92,10 +92,10 @@ def log_moments(histogram: NoisyHistogram, rates: FloatArray) -> FloatArray:
 
 
 def _worst_moments(histogram: NoisyHistogram) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Rates, and the largest log moment of a cell's error over its true count, upwards and downwards.
+    """Rates, and the largest log moment of a cell's error over all true counts, upwards and downwards.
 
     A cell with true count x and noise z is listed as x + z if that reaches the threshold, and counts as 0
-    otherwise: its error is z or -x. Beyond a true count of threshold + reach it is always listed.
+    otherwise. Its error is z or -x. Beyond a true count of threshold + reach it is always listed.
     """
     rates = _rates(histogram)
     if histogram.scale > _WIDE:
@@ -110,7 +110,7 @@ def _worst_moments(histogram: NoisyHistogram) -> tuple[FloatArray, FloatArray, F
     up, down = np.full((2, _RATES), -np.inf)
     for count in range(histogram.threshold + len(values) // 2 + 1):
         first = min(int(np.searchsorted(values, histogram.threshold - count)), len(values) - 1)
-        with np.errstate(divide="ignore"):  # what never happens has the logarithm minus infinity
+        with np.errstate(divide="ignore"):  # the log of a zero probability is minus infinity
             missed, raised, fallen = (np.log(p) for p in (unlisted[first], above[:, first], below[:, first]))
         up = np.maximum(up, np.logaddexp(raised, missed - rates * count))
         down = np.maximum(down, np.logaddexp(fallen, missed + rates * count))

@@ -1,1 +1,1 @@
-"""Noisy grids of counts: how many cells, and what to read from them."""
+"""Noisy grids of counts: how many cells to use, and how to read them."""

@@ -1,17 +1,17 @@
-"""What the true cell counts are likely to be, given noisy ones: a Bayesian reading of a noisy grid.
+"""A Bayesian reading of a noisy grid: the likely true counts, given the noisy ones.
 
-The centres with the least *expected* within-cluster sum of squares, given everything that was released, are
-the weighted k-means centres of the posterior mean counts, each at its posterior mean position in its cell. So
-one thing is needed, a posterior for the counts, and its model is deliberately plain:
+Given everything released, the centres with the least *expected* within-cluster sum of squares are the
+weighted k-means centres of the posterior mean counts, each at its posterior mean position in its cell. So all
+we need is a posterior for the counts. Its model is deliberately plain:
 
-- k compact clusters: isotropic normals, centres uniform in the box, one common spread (log-uniform), shares
-  of the rows from a Dirichlet law; rows outside the box are clipped to its border. If twice as many fit the
-  released values much better, there are twice as many, and so on;
-- the true count of a cell varies around its expectation like a Poisson count, plus a relative misfit, so that
-  where counts are large the data speak for themselves whatever the shape of the clusters;
-- the noise, and the noise of the bought number of rows, are as released.
+- there are k compact clusters: isotropic normals with centres uniform in the box, one common spread
+  (log-uniform), and shares of the rows from a Dirichlet law. Rows outside the box are clipped to its border.
+  If twice as many clusters fit the released values much better, we use twice as many, and so on;
+- the true count of a cell varies around its expectation like a Poisson count, plus a relative misfit. Where
+  counts are large, the data then speak for themselves, whatever the shape of the clusters;
+- the noise of the counts, and of the released number of rows, is known.
 
-The mean is taken over Metropolis chains from k-means starts, with fixed seeds: whoever has the release can
+The mean is taken over Metropolis chains from k-means starts, with fixed seeds, so anyone with the release can
 repeat them. All of this is post-processing of released values, and public.
 """
 
@@ -28,21 +28,22 @@ from numpy.typing import NDArray
 from sfumato.domain import FloatArray, Grid, IntArray
 from sfumato.public.means import project_to_simplex
 
+# Tuned: docs/notes/grid.md, docs/notes/constants.md#grid
 CONCENTRATION = 4.0  # of the Dirichlet law of the shares: 1 is flat, more is more even
 MISFIT = 0.2  # relative deviation of a cell from the mixture
 SPREADS = (0.01, 0.35)  # range of the common spread, in units of (volume of the box / k)^(1/d)
-NEGLIGIBLE = 1e-4  # a cluster is not evaluated where its mass along a column is below this
 N_CHAINS = 3
 N_SWEEPS = 300  # per chain; a third is warm-up
-MAX_WORK = 4e6  # cell updates over all chains; larger grids get fewer sweeps ...
-MIN_SWEEPS = 30  # ... and below this many the noise is so small that cells are taken as they are
+MAX_WORK = 4e6  # cell updates over all chains: larger grids get fewer sweeps ...
+MIN_SWEEPS = 30  # ... and with fewer than this, cells are taken as they are, since the noise is small
 
+NEGLIGIBLE = 1e-4  # a cluster is not evaluated where its mass along a column is below this: saves time
 _SQRT2 = math.sqrt(2.0)
 _SQRT2PI = math.sqrt(2.0 * math.pi)
 
 
 class Noise(NamedTuple):
-    """Noise of a count: Laplace or Gaussian, with its standard deviation."""
+    """Noise of a count: whether it is Laplace or Gaussian, and its standard deviation."""
 
     laplace: bool
     std: float
@@ -50,16 +51,16 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellMeans:
-    """Posterior mean of each cell's count, and of the position of its rows.
+    """Posterior mean of each cell's count and of its rows' position.
 
     Parameters
     ----------
     counts : float array of shape (n_cells,)
     positions : float array of shape (n_cells, d)
     centers : list of float arrays
-        Where the chains ended.
+        Final centres of each chain.
     log_likelihood : float
-        Mean over the chains, up to a constant of the grid.
+        Mean over the chains, up to a constant that depends on the grid.
     """
 
     counts: FloatArray
@@ -70,8 +71,8 @@ class CellMeans:
     def fits_better(self, other: CellMeans, rows: float) -> bool:
         """Whether this model explains the released values better than one with fewer clusters.
 
-        Schwarz's criterion asks the maximum of the log likelihood to gain log(rows)/2 for each further
-        parameter, Akaike's to gain 1; the larger of the two counts. The mean over a chain lies 1/2 per
+        For each further parameter, Schwarz's criterion requires the maximum log likelihood to gain
+        log(rows)/2, and Akaike's requires 1. We use the larger of the two. The mean over a chain lies 1/2 per
         parameter below the maximum.
         """
         centers, others = self.centers[0], other.centers[0]
@@ -80,7 +81,7 @@ class CellMeans:
 
 
 def affordable_sweeps(grid: Grid, n_clusters: int) -> int:
-    """Sweeps per chain that the work limit allows; 0 where the posterior is not worth its cost."""
+    """Sweeps per chain that the work limit allows; 0 if the posterior is not worth its cost."""
     widths = np.array(grid.high) - np.array(grid.low)
     reach = 12 * math.sqrt(SPREADS[0] * SPREADS[1]) * _unit(grid, n_clusters)
     window = float(np.prod(np.minimum(reach / widths * np.array(grid.shape) + 1, grid.shape)))
@@ -89,7 +90,7 @@ def affordable_sweeps(grid: Grid, n_clusters: int) -> int:
 
 
 def _unit(grid: Grid, n_clusters: int) -> float:
-    """Side of a cube that holds the k-th part of the box."""
+    """Side of a cube with one k-th of the box's volume."""
     widths = np.array(grid.high) - np.array(grid.low)
     return math.pow(float(np.prod(widths)) / n_clusters, 1 / len(widths))
 
@@ -128,7 +129,7 @@ def cell_means(
     expected, moments = expected / kept, moments / kept
     counts = expected + _trust_in_data(noisy_counts, expected, noise) * (noisy_counts - expected)
     counts = project_to_simplex(counts, rows[0])
-    # What the mixture explains is where it says; the rest is in the middle of the cell.
+    # Rows that the mixture explains are where it says. The rest are in the middle of the cell.
     explained = np.minimum(expected, counts)
     weight = np.where(counts > 0, explained / np.maximum(counts, 1e-300), 0.0)[:, None]
     places = moments / np.maximum(expected, 1e-300)[:, None]
@@ -137,10 +138,10 @@ def cell_means(
 
 
 def _trust_in_data(noisy_counts: FloatArray, expected: FloatArray, noise: Noise) -> FloatArray:
-    """Share of a cell's deviation from the mixture that is true: its variance against that of the noise.
+    """Share of a cell's deviation from the mixture that is real: its variance relative to the noise's.
 
-    What is left of the mean squared deviation after noise, counting and two standard errors is misfit of the
-    model, in all cells: if clusters are not what the model thinks, the data are taken as they are.
+    The mean squared deviation beyond noise, counting and two standard errors is misfit of the model in all
+    cells. If the clusters do not match the model, the data are taken as they are.
     """
     deviation = float(np.mean((noisy_counts - expected) ** 2) - np.mean(expected))
     misfit = max(0.0, deviation - noise.std**2 * (1 + 2 * math.sqrt(5 / len(expected))))
@@ -150,7 +151,7 @@ def _trust_in_data(noisy_counts: FloatArray, expected: FloatArray, noise: Noise)
 
 
 class _State(NamedTuple):
-    """One chain: the released values, the current mixture, and what follows from it."""
+    """One chain: the released values, the current mixture, and values derived from it."""
 
     y: FloatArray  # noisy counts
     noise: Noise
@@ -223,7 +224,7 @@ def _log_density(y: float, expected: float, noise: Noise) -> float:
         return -0.5 * z * z / variance - 0.5 * math.log(variance)
     s, scale = math.sqrt(variance), noise.std / _SQRT2
     u = (s / scale - z / s) / _SQRT2
-    if u < -5.0:  # far out the normal part only shifts the exponential tail
+    if u < -5.0:  # far out, the normal part only shifts the exponential tail
         return 0.5 * variance / (scale * scale) - z / scale + math.log(2.0)
     near, far = _log_erfcx(u), _log_erfcx((s / scale + z / s) / _SQRT2)
     return -0.5 * z * z / variance + near + math.log1p(math.exp(far - near))
@@ -255,7 +256,7 @@ def _n_cells(window: IntArray) -> int:
 
 @numba.njit(cache=True)
 def _locate(q: int, window: IntArray, shape: IntArray, at: IntArray) -> int:
-    """Flat index of the q-th cell of a window; its index along each column goes to `at`."""
+    """Flat index of the q-th cell of a window. Fills `at` with its index along each column."""
     flat, stride = 0, 1
     for j in range(len(shape) - 1, -1, -1):
         length = window[j, 1] - window[j, 0]
@@ -268,7 +269,7 @@ def _locate(q: int, window: IntArray, shape: IntArray, at: IntArray) -> int:
 
 @numba.njit(cache=True)
 def _add_cluster(state: _State, size: float, mass: FloatArray, window: IntArray, n_touched: int) -> int:
-    """Add `size` times a cluster to the change; a cell is listed when it first changes."""
+    """Add `size` times a cluster to the change. A cell is listed when it first changes."""
     at = np.empty(len(state.shape), np.int64)
     for q in range(_n_cells(window)):
         cell = _locate(q, window, state.shape, at)
@@ -285,7 +286,7 @@ def _add_cluster(state: _State, size: float, mass: FloatArray, window: IntArray,
 
 @numba.njit(cache=True)
 def _gain(state: _State, n_touched: int) -> float:
-    """Log likelihood that the change gains."""
+    """Gain in log likelihood from the change."""
     gain = 0.0
     for cell in state.touched[:n_touched]:
         expected = max(state.expected[cell] + state.change[cell], 0.0)
@@ -295,7 +296,7 @@ def _gain(state: _State, n_touched: int) -> float:
 
 @numba.njit(cache=True)
 def _settle(state: _State, n_touched: int, accepted: bool) -> None:
-    """Make the change, or drop it."""
+    """Apply the change or drop it."""
     for cell in state.touched[:n_touched]:
         if accepted:
             state.expected[cell] = max(state.expected[cell] + state.change[cell], 0.0)
@@ -318,7 +319,7 @@ def _evaluate(state: _State) -> None:
 
 @numba.njit(cache=True)
 def _jump(state: _State, rng: np.random.Generator, center: FloatArray, place: FloatArray) -> float:
-    """Propose a place in a promising cell anywhere; returns the log ratio of the proposal densities."""
+    """Propose a place in a promising cell anywhere; return the log ratio of the proposal densities."""
     cells, shape = state.cumulative_jumps, state.shape
     new = min(np.searchsorted(cells, rng.random() * cells[-1]), len(cells) - 1)
     old, rest = 0, new
@@ -334,7 +335,7 @@ def _jump(state: _State, rng: np.random.Generator, center: FloatArray, place: Fl
 
 @numba.njit(cache=True)
 def _walk(state: _State, rng: np.random.Generator, center: FloatArray, place: FloatArray) -> bool:
-    """Propose a place nearby, on a random scale; returns whether it is inside the box."""
+    """Propose a place nearby, on a random scale; return whether it is inside the box."""
     width = state.spread[0] * 10.0 ** rng.uniform(-1.0, 0.3)
     inside = True
     for j in range(len(center)):
@@ -418,7 +419,7 @@ def _set_positions(state: _State, c: int, positions: FloatArray) -> None:
 
 @numba.njit(cache=True)
 def _accumulate(state: _State, positions: FloatArray, expected: FloatArray, moments: FloatArray) -> None:
-    """Add the current expectations, and expectations times positions."""
+    """Add the current expectations, and the expectations times positions."""
     at = np.empty(len(state.shape), np.int64)
     for c in range(len(state.sizes)):
         _set_positions(state, c, positions)
@@ -436,7 +437,7 @@ def _accumulate(state: _State, positions: FloatArray, expected: FloatArray, mome
 def _run_chain(
     state: _State, rng: np.random.Generator, sweeps: int, expected: FloatArray, moments: FloatArray
 ) -> float:
-    """Run a chain, add what it visits after the warm-up, and return the sum of its log likelihoods."""
+    """Run a chain, add up its states after the warm-up, and return the sum of its log likelihoods."""
     mass, window = np.zeros_like(state.mass), np.zeros_like(state.window)
     log_likelihood = 0.0
     for sweep in range(sweeps):

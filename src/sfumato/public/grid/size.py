@@ -16,20 +16,20 @@ _LARGEST = 1e100  # far beyond any budget or table; powers of it stay within flo
 
 
 def grid_size(n: float, epsilon: float, k: int, d: int, rule: Rule = "rugnik") -> int:
-    """Cells per side of the grid that a rule chooses.
+    """Number of cells per side of the grid, by a published rule.
 
     Parameters
     ----------
     n : float
-        Number of rows, noisy or public; less than 1 counts as 1.
+        Number of rows, noisy or public. Less than 1 counts as 1.
     epsilon : float
-        Budget of the grid's counts. For other noise than Laplace, sqrt(2) over its standard deviation.
+        Budget of the grid's counts. For noise other than Laplace, sqrt(2) over its standard deviation.
     k : int
         Number of clusters.
     d : int
         Number of columns.
     rule : {"rugnik", "eugkm"}
-        RUGNIK: the integer that minimises h(m), its paper's bound on the error of the k-means objective.
+        RUGNIK: the integer that minimises h(m), the paper's bound on the error of the k-means objective.
         EUGkM: (n epsilon / 10)^(2 / (2 + d)), rounded.
 
     Examples

@@ -1,4 +1,4 @@
-"""A released noisy grid, and all that can be computed from it at no further cost."""
+"""A released noisy grid, and what can be computed from it at no further cost."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from sfumato.public.grid.posterior import N_CHAINS, CellMeans, Noise, affordable
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.means import project_to_simplex, shrunk_means
 
-COARSE_CELLS = 2_000
-CLEAR_CELL = 4.0  # standard deviations of the noise in a mean of neighbours, which it seldom reaches
-NEARLY_ALL = 0.98  # of the rows, that clear cells must hold for the others to be taken for empty
+# Tuned: docs/notes/constants.md#grid
+COARSE_CELLS = 2_000  # of the grid on which k-means starts
+CLEAR_CELL = 4.0  # standard deviations of the noise in a mean of neighbours, which noise seldom reaches
+NEARLY_ALL = 0.98  # of the rows: if clear cells hold as many, the others are taken for empty
 N_MOVES = 10
 
 
@@ -27,8 +28,8 @@ N_MOVES = 10
 class GridSynopsis:
     """Noisy counts of rows on a public grid.
 
-    Released once, it answers any number of later questions: centres for another number of clusters, counts in
-    boxes, synthetic points. All of that is post-processing of noisy values and spends nothing.
+    Released once, it answers any number of questions: centres for another number of clusters, counts in
+    boxes, synthetic points. All of these are post-processing of noisy values and spend nothing.
 
     Parameters
     ----------
@@ -38,9 +39,9 @@ class GridSynopsis:
     noise_std : float
         Standard deviation of the noise in each count.
     laplace : bool
-        Whether that noise is discrete Laplace; otherwise discrete Gaussian.
+        Whether the noise is discrete Laplace; otherwise it is discrete Gaussian.
     noisy_rows : float
-        Number of rows: released with noise, or public.
+        Number of rows, released with noise or public.
     rows_std : float
         Standard deviation of the noise in `noisy_rows`.
     """
@@ -53,29 +54,29 @@ class GridSynopsis:
     rows_std: float
 
     def check(self) -> None:
-        """Refuse parts that do not fit together: a file may hold such."""
+        """Raise if the parts do not fit together, as in a damaged file."""
         check_shape("noisy_counts", self.noisy_counts, self.grid.n_cells)
         if min(self.noise_std, self.rows_std) < 0:
             raise ParameterError(
-                f"the noise must not be negative, got deviations {self.noise_std!r} and {self.rows_std!r}"
+                f"noise deviations must not be negative, got {self.noise_std!r} and {self.rows_std!r}"
             )
 
     def rows_estimate(self) -> float:
-        """Number of rows, at least 1: the bought count and the sum of the grid, by their precision."""
+        """Number of rows, at least 1: the released count and the grid's sum, weighted by precision."""
         grid_variance = self.noise_std**2 * self.grid.n_cells
         trust = grid_variance / (grid_variance + self.rows_std**2) if self.rows_std else 1.0
         return max(trust * self.noisy_rows + (1 - trust) * float(self.noisy_counts.sum()), 1.0)
 
     def estimated_counts(self) -> FloatArray:
-        """Estimate of each cell's true count, without a model: non-negative, with the right sum."""
+        """Model-free estimate of each cell's true count: non-negative, with the right sum."""
         return project_to_simplex(self.noisy_counts.astype(np.float64), self.rows_estimate())
 
     def cluster(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
-        """Centres and sizes of k-means clusters. Costs nothing: any `n_clusters`, any number of times.
+        """Centres and sizes of k-means clusters. Spends nothing, however often you ask.
 
         Small grids are read with a Bayesian model of `n_clusters` compact clusters in known noise (see
-        `public.grid.posterior`); on large ones, where cells stand out of the noise by themselves, counts are
-        projected onto what is possible.
+        `public.grid.posterior`). On large grids cells stand out from the noise by themselves, so counts are
+        only projected onto possible values.
 
         Parameters
         ----------
@@ -101,8 +102,8 @@ class GridSynopsis:
     def noise_in(self, centers: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Standard deviations of the noise in centres and sizes of clusters, if no model reduced it.
 
-        The counts nearest to a centre have independent noise, and a centre is their weighted mean, so this
-        is the noise to first order of plain weighted k-means. Denoised centres have less.
+        The counts nearest to a centre have independent noise, and a centre is their weighted mean. To first
+        order, this is the noise of plain weighted k-means. Denoised centres have less.
 
         Parameters
         ----------
@@ -123,11 +124,11 @@ class GridSynopsis:
         return self.noise_std * np.sqrt(squares) / rows[:, None], size_stds
 
     def _unbiased(self, centers: FloatArray) -> FloatArray:
-        """Centres moved to the means of the noisy counts themselves, as far as these are more than noise.
+        """Centres moved towards the means of the noisy counts, where these are more than noise.
 
-        Projected counts are never negative, so what is left of noise in many empty cells pulls centres to
-        the middle of the domain. The noisy counts do not; their means are shrunk towards the centres as they
-        are, by what the noise makes likely (James and Stein 1961).
+        Projected counts are never negative, so the noise left in many empty cells pulls centres to the middle
+        of the domain. The noisy counts have no such bias. Their means are shrunk towards the given centres,
+        depending on the noise (James and Stein 1961).
         """
         points, counts = self._cells_with_rows()
         k, low, high = len(centers), np.array(self.grid.low), np.array(self.grid.high)
@@ -144,9 +145,9 @@ class GridSynopsis:
         return centers
 
     def _cells_with_rows(self) -> tuple[FloatArray, FloatArray]:
-        """Centres and noisy counts of the cells that stand out of the noise with their neighbours.
+        """Centres and noisy counts of the cells that stand out from the noise with their neighbours.
 
-        Of all cells, if those hold less than nearly all rows: others may be anywhere.
+        If these do not contain nearly all rows, the others may be anywhere, and all cells are returned.
         """
         points, counts = self.grid.centers(), self.noisy_counts.astype(np.float64)
         around = uniform_filter(counts.reshape(self.grid.shape), 3, mode="constant").ravel()
@@ -156,12 +157,12 @@ class GridSynopsis:
         return points, counts
 
     def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
-        """Sum of the noisy counts nearest to each centre: right on average, unlike projected counts."""
+        """Sum of the noisy counts nearest to each centre: unbiased, unlike projected counts."""
         nearest = pairwise_distances_argmin(self.grid.centers(), centers)
         return np.maximum(np.bincount(nearest, self.noisy_counts, len(centers)), 0.0)
 
     def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
-        """Posterior means with as many clusters as fit, from `n_clusters` upwards; None if out of reach."""
+        """Posterior means with as many clusters as fit, at least `n_clusters`; None if too costly."""
         best, finer = None, self._posterior(counts, n_clusters)
         while finer is not None and (best is None or finer.fits_better(best, self.rows_estimate())):
             best = finer
@@ -178,7 +179,7 @@ class GridSynopsis:
         return cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
 
     def _cluster_within_cells(self, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
-        """More clusters than cells: spread each cell's count evenly over parts of it."""
+        """With more clusters than cells, spread each cell's count evenly over parts of it."""
         d = len(self.grid.shape)
         factor = math.ceil(math.pow(n_clusters / self.grid.n_cells, 1 / d)) + 1
         parts = counts.reshape(self.grid.shape)
@@ -187,7 +188,7 @@ class GridSynopsis:
         return weighted_kmeans(self.grid.refined(factor).centers(), parts.ravel(), n_clusters, n_init=10)
 
     def range_count(self, low: ArrayLike, high: ArrayLike) -> tuple[float, float]:
-        """Estimated rows in a box, and the standard deviation that the noise gives it.
+        """Estimated number of rows in a box, and the standard deviation of its noise.
 
         Cells that the box cuts count in proportion to the part inside.
 
@@ -221,7 +222,7 @@ class GridSynopsis:
 
 
 def _coarsened(grid: Grid, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
-    """Points and counts of a grid with fewer cells, on which many starts of k-means cost little."""
+    """Points and counts of a grid with fewer cells, where many k-means starts are cheap."""
     d = len(grid.shape)
     side = max(2, math.ceil(math.pow(max(COARSE_CELLS, 20 * n_clusters), 1 / d)))
     coarse, middles = counts.reshape(grid.shape), []

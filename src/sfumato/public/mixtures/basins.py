@@ -1,15 +1,16 @@
-"""Clusters of new points: the peak to which the ascent of each leads.
+"""Clusters of new points: each point belongs to the peak that its ascent reaches.
 
 Most ascents need not be followed. Let c be the level of the highest saddle between a cluster and any other.
-If the part pi_k N_k(x) of a component k of this cluster in the density at x is above c, then so is the
-density on the whole segment from x to the mean of k, because that part only grows on the way. So x lies in
-the connected part of {p > c} that holds the mean, whose peaks all belong to the cluster; and since an ascent
-never leaves the connected part of {p >= p(x)} in which it starts, it ends at one of them. The same holds in
-an ellipsoid around each peak m, where the quadratic that touches the log density from below at m is above c.
+Suppose that a component k of this cluster contributes pi_k N_k(x) > c to the density at x. Then the density
+is above c on the whole segment from x to the mean of k, because that contribution only grows on the way. So x
+lies in the connected part of {p > c} that contains the mean, whose peaks all belong to the cluster. An ascent
+never leaves the connected part of {p >= p(x)} in which it starts, so it ends at one of these peaks. The same
+holds in an ellipsoid around each peak m, where the quadratic that touches the log density from below at m is
+above c.
 
-Other points take EM steps until one of the two holds. Those that linger on a ridge take longer steps, of at
-most one local unit, as long as the density rises half way and at their end. This is checked and not proved:
-a label could be wrong only where a valley is narrower than half the local scale.
+Other points take EM steps until one of the two holds. Points that linger on a ridge take longer steps, of at
+most one local unit, as long as the density rises half way and at the end. This is checked, not proved: a
+label could be wrong only where a valley is narrower than half the local scale.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.public.mixtures.mixture import Mixture
 from sfumato.public.mixtures.peaks import Peaks, climb, nearest_peak
 
-_PLAIN_STEPS = 4  # before longer ones are tried
-_MOST_STEPS = 30  # before what is left of an ascent is climbed by itself
+_PLAIN_STEPS = 4  # before longer ones are tried: only the time depends on it
+_MOST_STEPS = 30  # before the rest of an ascent is climbed by itself: only the time depends on it
 
 
 class Basins(NamedTuple):
-    """What makes the end of an ascent certain.
+    """The levels that decide where an ascent certainly ends.
 
     Parameters
     ----------
@@ -37,8 +38,8 @@ class Basins(NamedTuple):
     clusters : int array of shape (S,)
         Cluster of each peak.
     outer : float array of shape (n_clusters,)
-        Log density of the highest saddle between each cluster and any other. Infinite where it is known only
-        from below, so that nothing is certain: the ascents of all points of the cluster are followed.
+        Log density of the highest saddle between each cluster and any other. Infinite where only a lower
+        bound is known: nothing is then certain, and all ascents of the cluster are followed.
     """
 
     mixture: Mixture
@@ -77,13 +78,13 @@ class Basins(NamedTuple):
                 return found
         tops = climb(self.mixture, points)
         nearest = nearest_peak(self.peaks, tops)
-        # A peak to which no mean leads belongs where its likeliest component does.
+        # A peak that no mean leads to belongs to the cluster of its likeliest component.
         nearest = np.where(nearest >= 0, nearest, self.peaks.owners[self.mixture.predict(tops)])
         found[going] = self.clusters[nearest]
         return found
 
     def _step(self, points: FloatArray, stretch: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """EM steps, stretched where the density rises all the same; and the stretch that was taken."""
+        """EM steps, stretched where the density still rises, and the stretch that was used."""
         here = self.mixture.local(points)
         step = np.linalg.solve(here.precision, here.gradient[..., None])[..., 0]
         length = np.sqrt(np.maximum(np.einsum("ni,ni->n", step, here.gradient), np.finfo(float).tiny))

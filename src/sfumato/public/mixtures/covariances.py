@@ -33,7 +33,7 @@ class SizedComponents(NamedTuple):
 def centred(seconds: FloatArray, moves: FloatArray) -> FloatArray:
     """Covariances, of shape (k, d, d), from mean second moments and means about the same origins.
 
-    The second moments may be full, of shape (k, d, d), those of the columns, (k, d), or their sums, (k,).
+    The second moments may be full, of shape (k, d, d), per column, (k, d), or summed over columns, (k,).
     """
     d = moves.shape[1]
     if seconds.ndim == 3:
@@ -44,7 +44,7 @@ def centred(seconds: FloatArray, moves: FloatArray) -> FloatArray:
 
 
 def shrunk_to_spheres(covariances: FloatArray, noise: FloatArray, *, is_full: bool) -> FloatArray:
-    """Covariances shrunk towards spheres where they differ from these by noise only, as James and Stein do.
+    """Covariances shrunk towards spheres where they differ only by noise, as by James and Stein.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def shrunk_to_spheres(covariances: FloatArray, noise: FloatArray, *, is_full: bo
     noise : float array of shape (k,)
         Standard deviation of the noise in an entry.
     is_full : bool
-        Whether there is noise off the diagonal, too.
+        Whether there is also noise off the diagonal.
     """
     d = covariances.shape[1]
     spheres = (np.trace(covariances, axis1=1, axis2=2) / d)[:, None, None] * np.eye(d)

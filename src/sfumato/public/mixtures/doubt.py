@@ -1,4 +1,4 @@
-"""Which peaks to join first, if the sizes of components are noisy: those that noise may have made."""
+"""Which peaks to join first if component sizes are noisy: those that may be noise."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.public.mixtures.peaks import Peaks
 from sfumato.public.mixtures.saddles import Passes
 
-_SURE = 5.0  # standard deviations
-_LEAST_STD = 1e-100
+_SURE = 5.0  # standard deviations; tuned: docs/notes/constants.md#morse
+_LEAST_STD = 1e-100  # no division by zero
 
 
 def joining_order(peaks: Peaks, saddles: Passes, sizes: FloatArray, stds: FloatArray) -> tuple[IntArray, int]:
-    """Saddles in the order in which they join clusters, doubtful clusters first, and how many join these.
+    """Order in which saddles join clusters, doubtful clusters first; and the number that join doubtful ones.
 
-    A cluster is beyond doubt if it has five times as many rows as the standard deviation of their noise, and
-    if the relative error that this leaves in its density is below a fifth of its rise above the saddle, in
-    logarithms. Doubtful ones are joined first, the most doubtful foremost; then the saddles in the order
+    A cluster is beyond doubt if its size is at least five standard deviations of the size's noise, and if the
+    resulting relative error of its density is below a fifth of its rise above the saddle, in logarithms.
+    Doubtful clusters are joined first, the most doubtful leading. Then come the other saddles in the order
     given, from the densest down.
 
     Parameters
@@ -26,7 +26,7 @@ def joining_order(peaks: Peaks, saddles: Passes, sizes: FloatArray, stds: FloatA
     saddles : Passes
         The saddles of a merge tree, the densest first.
     sizes, stds : float arrays of shape (n_components,)
-        Noisy rows of the components, and the standard deviations of the noise.
+        Noisy sizes of the components, and the standard deviations of the noise.
     """
     n_peaks = len(peaks.positions)
     rows = np.bincount(peaks.owners, sizes, n_peaks)

@@ -1,4 +1,4 @@
-"""From a released grid to a Gaussian mixture: expectation maximisation over noisy cells. Spends nothing."""
+"""Fit a Gaussian mixture to a released grid by expectation maximisation over its cells. Spends nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.mixtures.covariances import SizedComponents, centred, definite
 
+# Tuned: docs/notes/constants.md#mixtures
 N_ITER = 10
 _N_STARTS = 3  # of k-means
+
 _BLOCK = 2**16  # cells whose responsibilities are in memory at once
-_LEAST_ROWS = 1e-9
+_LEAST_ROWS = 1e-9  # no division by zero
 
 
 class Components(NamedTuple):
-    """A mixture on the way: weights (k,), means (k, d) and covariances (k, d, d)."""
+    """An intermediate mixture: weights (k,), means (k, d) and covariances (k, d, d)."""
 
     weights: FloatArray
     means: FloatArray
@@ -37,20 +39,20 @@ def mixture_of_cells(
 ) -> SizedComponents:
     """Mixture of the rows in a noisy grid.
 
-    The expectation maximisation sees the cells' counts projected onto what is possible. Sizes are then read
-    off the noisy counts themselves, so that they are right on average and their noise is known.
+    The expectation maximisation uses the cells' counts, projected onto possible values. Sizes are then taken
+    from the noisy counts themselves, so they are unbiased and their noise is known.
 
     Parameters
     ----------
     synopsis : GridSynopsis
     n_components : int
     shape : {"full", "diag", "spherical"}
-        Of the covariances.
+        Shape of the covariances.
     soft : bool
         Share cells among components by their responsibilities.
     n_iter : int
     centers : float array of shape (n_components, d), optional
-        Where to start; by default the centres of k-means over the cells.
+        Starting means; by default the centres of k-means over the cells.
     """
     points, counts = synopsis.grid.centers(), synopsis.estimated_counts()
     if centers is None:
@@ -97,7 +99,7 @@ def _shares(cells: GaussianCells, points: FloatArray, *, soft: bool) -> FloatArr
 
 
 def _maximised(sums: FloatArray, before: Components, shape: MomentShape, narrowest: FloatArray) -> Components:
-    """The mixture of sums of moments. A component without rows stays as it was, at the least weight."""
+    """The mixture with these sums of moments. A component without rows is kept, at the least weight."""
     k, d = before.means.shape
     rows = np.maximum(sums[:, 0], _LEAST_ROWS)
     empty = sums[:, 0] < _LEAST_ROWS
@@ -109,7 +111,7 @@ def _maximised(sums: FloatArray, before: Components, shape: MomentShape, narrowe
 
 
 def _with_noisy_sizes(model: Components, synopsis: GridSynopsis) -> SizedComponents:
-    """The mixture with sizes off the noisy counts, and the noise of these counts in sizes and means."""
+    """The mixture with sizes from the noisy counts, and the resulting noise in sizes and means."""
     cells = GaussianCells.of(*model)
     sizes, variances, of_means = np.zeros(cells.n_cells), np.zeros(cells.n_cells), np.zeros_like(model.means)
     points = synopsis.grid.centers()
@@ -127,7 +129,7 @@ def _with_noisy_sizes(model: Components, synopsis: GridSynopsis) -> SizedCompone
 
 
 def _reduced(seconds: FloatArray, shape: MomentShape) -> FloatArray:
-    """What covariances of a shape need of full second moments."""
+    """The part of full second moments that covariances of this shape need."""
     if shape == "full":
         return seconds
     columns = np.diagonal(seconds, axis1=1, axis2=2)

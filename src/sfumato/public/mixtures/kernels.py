@@ -1,7 +1,7 @@
 """Compiled sums over the components of a mixture: densities, strings and Newton's method, point by point.
 
-Factors have the components last, so that the inner loops run over them; they are upper triangular. In shares
-a component below exp(-60) of the largest is left out: a float cannot tell the difference.
+Factors are upper triangular, with the components last so that the inner loops run over them. Shares leave out
+components below exp(-60) of the largest: a float cannot tell the difference.
 """
 
 import math
@@ -14,20 +14,20 @@ from numba import njit
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-_NEGLIGIBLE = -60.0
-_TINY = 1e-300
+_NEGLIGIBLE = -60.0  # log of a share that is lost in rounding
+_TINY = 1e-300  # no division by zero
 _POINT = 1e-16  # squared length in the local scale below which a tangent has no direction
-_MOST_HALVINGS = 50
-_NO_CURVATURE = 1e-12
+_MOST_HALVINGS = 50  # of a step: less is rounding
+_NO_CURVATURE = 1e-12  # in the local scale: less is rounding
 
 
 class Sums(NamedTuple):
-    """What the sums over L components need. Points are given as differences from a common centre.
+    """Constants for sums over L components. Points are given relative to a common centre.
 
     Parameters
     ----------
     factors : float array of shape (d, d, L)
-        Upper triangular, the precision of component k being F_k F_k^T.
+        Upper triangular; the precision of component k is F_k F_k^T.
     whitened : float array of shape (d, L)
         F_k^T mean_k.
     tops : float array of shape (L,)
@@ -60,7 +60,7 @@ def join(point: Floats, sums: Sums, deviations: Floats, logs: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def share(logs: Floats, shares: Floats) -> float:
-    """Shares in the sum of what has these logarithms, and the logarithm of the sum. May be in place."""
+    """Shares in the sum of the exponentials, and the logarithm of the sum. May work in place."""
     top = logs.max()
     total = 0.0
     for k in range(len(logs)):
@@ -114,7 +114,7 @@ def squared_length(vector: Floats, scale: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def solve(matrix: Floats, vector: Floats) -> None:
-    """Solve a linear system in place, with pivots; a singular one has a huge solution and no error."""
+    """Solve a linear system in place, with pivoting. A singular one gives a huge solution, not an error."""
     d = len(vector)
     for i in range(d):
         pivot = i
@@ -139,7 +139,7 @@ def solve(matrix: Floats, vector: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def invert_lower(lower: Floats, inverse: Floats) -> None:
-    """Inverses of lower triangular matrices (n, d, d), to be filled into zeros."""
+    """Fill zeros with the inverses of lower triangular matrices (n, d, d)."""
     for n in range(len(lower)):
         for j in range(lower.shape[1]):
             inverse[n, j, j] = 1 / lower[n, j, j]
@@ -203,7 +203,7 @@ def frame(point: Floats, sums: Sums, gradient: Floats, curvatures: Floats, direc
 
 @njit(cache=True, nogil=True)
 def ascend(points: Floats, sums: Sums, most_steps: int, converged: float, stuck: float) -> None:
-    """Take points to the peaks above them, in place: see `sfumato.public.mixtures.peaks.climb`."""
+    """Move points to the peaks above them, in place: see `sfumato.public.mixtures.peaks.climb`."""
     d, n_components = sums.whitened.shape
     deviations, shares = np.empty((d, n_components)), np.empty(n_components)
     gradient, curvatures, directions = np.empty(d), np.empty(d), np.empty((d, d))
@@ -213,7 +213,7 @@ def ascend(points: Floats, sums: Sums, most_steps: int, converged: float, stuck:
             log_density = frame(points[n], sums, gradient, curvatures, directions)
             slopes = directions.T @ gradient
             size = math.sqrt((slopes * slopes).sum())
-            # A mean may lie exactly on a saddle, where nothing pulls: leave along the direction that rises.
+            # A mean may lie exactly on a saddle, where the gradient vanishes: leave along a rising direction.
             if size < stuck and curvatures[0] < -stuck:
                 slopes[0] -= 0.1 * curvatures[0]
                 size = 1.0
@@ -235,7 +235,7 @@ def ascend(points: Floats, sums: Sums, most_steps: int, converged: float, stuck:
 
 @njit(cache=True, nogil=True)
 def place(path: Floats, at: float, position: Floats) -> int:
-    """Position on a path at a fractional number of nodes, and the node before it."""
+    """Position on a path at a fractional node number, and the node before it."""
     node = min(int(at), len(path) - 2)
     for i in range(len(position)):
         position[i] = path[node, i] + (at - node) * (path[node + 1, i] - path[node, i])
@@ -264,9 +264,10 @@ def deepen(
     tolerance: float,
     positions: Floats,
 ) -> None:
-    """Where the density stops falling on each path, within reach of a fractional number of nodes.
+    """Where the density stops falling on each path, near a fractional node number.
 
-    By halving until the log density at the middle and the lowest differ by less than the tolerance.
+    Halves the interval until the log densities at the middle and at the lowest point differ by less than the
+    tolerance.
     """
     m, d = paths.shape[1:]
     deviations, shares, gradient = np.empty(sums.whitened.shape), np.empty(len(sums.tops)), np.empty(d)
@@ -344,7 +345,7 @@ def spread(path: Floats, precision: Floats, shares: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def newton(points: Floats, sums: Sums, most_steps: int, converged: float) -> None:
-    """Take points to critical points nearby, in place: see `saddles.critical_points`."""
+    """Move points to critical points nearby, in place: see `saddles.critical_points`."""
     d, n_components = sums.whitened.shape
     deviations, pulls = np.empty((d, n_components)), np.empty((n_components, d))
     gaps, logs, shares = np.empty(n_components), np.empty(n_components), np.empty(n_components)
@@ -390,7 +391,7 @@ def linearise(
     matrix: Floats,
     vector: Floats,
 ) -> None:
-    """Pulls less their mean; their covariance taken off the matrix; the slope where gaps have closed."""
+    """Pulls minus their mean; the matrix minus their covariance; the slope where gaps have closed."""
     d, n_components = deviations.shape
     pulls[:] = 0.0
     vector[:] = 0.0

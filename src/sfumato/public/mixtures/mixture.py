@@ -19,7 +19,7 @@ _BLOCK_BYTES = 2**21  # points are taken in blocks whose deviations from all mea
 
 
 class Local(NamedTuple):
-    """A mixture around n points, as its ascent sees it.
+    """A mixture around n points, as needed for an ascent.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class Local(NamedTuple):
     gradient : float array of shape (n, d)
         Of the log density.
     precision : float array of shape (n, d, d)
-        Mean of the components' precisions, weighted by `shares`: the local scale, in which the Hessian of
-        the log density is at least minus one in every direction.
+        Mean of the components' precisions, weighted by `shares`. This is the local scale: in it, the Hessian
+        of the log density is at least minus one in every direction.
     """
 
     log_density: FloatArray
@@ -46,7 +46,7 @@ class Mixture:
     Parameters
     ----------
     weights : array-like of shape (K,)
-        Not negative, with sum 1. A component of weight zero has no part in the density.
+        Non-negative, with sum 1. A component of weight zero does not contribute to the density.
     means : array-like of shape (K, d)
     covariances : array-like of shape (K, d, d)
         Symmetric and positive definite.
@@ -82,7 +82,7 @@ class Mixture:
                 f"{self.weights.min():.3g}: project them onto the simplex"
             )
         object.__setattr__(self, "weights", self.weights / total)
-        self._factors  # noqa: B018  # covariances that have no Cholesky factor are refused here
+        self._factors  # noqa: B018  # raises if a covariance has no Cholesky factor
 
     @property
     def n_components(self) -> int:
@@ -109,7 +109,7 @@ class Mixture:
         return found
 
     def predict(self, points: ArrayLike) -> IntArray:
-        """Component of highest responsibility at each point."""
+        """Component with the highest responsibility at each point."""
         points = self.checked(points)
         found = np.empty(len(points), dtype=np.int64)
         for rows in self.blocks(len(points)):
@@ -127,7 +127,7 @@ class Mixture:
         return self.pull_covariance(points, here) - here.precision
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> FloatArray:
-        """Draw n points; from public parameters, so without any privacy cost."""
+        """Draw n points. The parameters are public, so this has no privacy cost."""
         rng = np.random.default_rng(random_state)
         component = rng.choice(self.n_components, size=n, p=self.weights)
         noise = rng.standard_normal((n, self.n_features))
@@ -136,7 +136,7 @@ class Mixture:
         return found
 
     def blocks(self, n: int) -> Iterator[slice]:
-        """Slices of n points for which `deviations` take little memory."""
+        """Slices of n points, small enough that `deviations` take little memory."""
         size = max(64, _BLOCK_BYTES // (8 * len(self.live) * self.n_features))
         return (slice(start, start + size) for start in range(0, n, size))
 
@@ -147,13 +147,13 @@ class Mixture:
 
     @cached_property
     def centre(self) -> FloatArray:
-        """What the points of `sums` are counted from, so that a far origin costs no digits."""
+        """Origin for the points of `sums`, chosen so that no digits are lost to a distant origin."""
         found: FloatArray = self.means[self.live].mean(axis=0)
         return found
 
     @cached_property
     def sums(self) -> Sums:
-        """What the kernels need."""
+        """Constants for the kernels."""
         whitened = np.einsum("ki,kij->jk", self.means[self.live] - self.centre, self._factors)
         half_log_det = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(axis=1)
         tops = np.log(self.weights[self.live]) + half_log_det - self.n_features / 2 * math.log(2 * math.pi)
@@ -170,7 +170,7 @@ class Mixture:
 
     def log_joint(self, deviations: FloatArray) -> FloatArray:
         """Logarithm of weight times density of each live component, of shape (n, L)."""
-        with np.errstate(over="ignore"):  # of points so far out that no component holds them
+        with np.errstate(over="ignore"):  # points may be far from every component
             found: FloatArray = self.sums.tops - 0.5 * np.einsum("nkd,nkd->nk", deviations, deviations)
         return found
 
@@ -187,7 +187,7 @@ class Mixture:
         return found.transpose(1, 0, 2)
 
     def pull_covariance(self, points: FloatArray, here: Local) -> FloatArray:
-        """Covariance of the pulls by responsibilities: what the Hessian has above minus the precision."""
+        """Covariance of the pulls by responsibilities: the Hessian plus the precision."""
         centred = self.pulls(self.deviations(points)) - here.gradient[:, None]
         found: FloatArray = (centred * here.shares[:, :, None]).transpose(0, 2, 1) @ centred
         return found
@@ -210,12 +210,12 @@ class Mixture:
         return inverse.transpose(0, 2, 1)
 
     def checked(self, points: ArrayLike) -> FloatArray:
-        """Points as an array of the mixture's columns; beyond any domain, as far as a domain may reach."""
+        """Points as an array with the mixture's columns, clipped to the largest possible domain."""
         found = _finite("points", points, 2)
         if found.shape[1] != self.n_features:
             raise ParameterError(
                 f"`points` must have {self.n_features} columns, got {found.shape[1]}: "
-                "give the columns of the mixture"
+                "use the columns of the mixture"
             )
         return found.clip(-LARGEST_BOUND, LARGEST_BOUND)
 
@@ -230,7 +230,7 @@ def _finite(name: str, values: ArrayLike, n_axes: int) -> FloatArray:
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"`{name}` must be numbers, got something else: give an array") from None
+        raise ParameterError(f"`{name}` must be an array of numbers") from None
     if found.ndim != n_axes or not np.isfinite(found).all():
         raise ParameterError(
             f"`{name}` must be an array of finite numbers with {n_axes} axes, got {found.ndim} axes or "

@@ -22,27 +22,27 @@ from sfumato.public.mixtures.shoulders import shoulder_pairs
 
 @dataclass(frozen=True, eq=False)
 class MorseTree:
-    """Peaks of a mixture, the saddles that join them, and the clusters of any number that they form.
+    """Peaks of a mixture, the saddles that join them, and their cuts into any number of clusters.
 
-    Computed from the parameters of the mixture alone, so it costs no budget.
+    The tree is computed from the parameters of the mixture alone, so it spends no budget.
 
     Parameters
     ----------
     mixture : Mixture
     peaks : Peaks
-        Stable points, the densest first, and the one to which each component belongs.
+        Stable points, the densest first, and the stable point of each component.
     saddles : Passes
         The S - 1 passes at which the S peaks join, the densest first.
     order : int array of shape (S - 1,), optional
-        Numbers of the saddles in the order in which cuts join clusters; from the densest down by default.
+        Order in which cuts use the saddles to join clusters; from the densest down by default.
     n_doubtful : int
-        How many of these, the first, join clusters that noise may have made.
+        The first `n_doubtful` of these join clusters that may be noise.
 
     Notes
     -----
-    The level of a pass is the largest at which the peaks that it joins are connected: the density of the
-    best path between them where it is lowest. Levels are never overestimated, up to rounding: each is that
-    of a path which was found.
+    The level of a pass is the largest at which the peaks it joins are connected: the lowest density on the
+    best path between them. Levels are never overestimated, up to rounding, because each belongs to a path
+    that was found.
 
     Examples
     --------
@@ -66,12 +66,12 @@ class MorseTree:
     n_doubtful: int = 0
 
     def doubting(self, sizes: FloatArray, stds: FloatArray) -> MorseTree:
-        """The same tree, whose cuts first join clusters that noise in the components' sizes may have made.
+        """The same tree, but cuts first join clusters that may be noise in the components' sizes.
 
         Parameters
         ----------
         sizes, stds : float arrays of shape (K,)
-            Noisy rows of the components, and the standard deviations of the noise. See `joining_order`.
+            Noisy sizes of the components, and the standard deviations of the noise. See `joining_order`.
         """
         order, n_doubtful = joining_order(self.peaks, self.saddles, sizes, stds)
         return replace(self, order=order, n_doubtful=n_doubtful)
@@ -85,8 +85,8 @@ class MorseTree:
     def linkage(self) -> FloatArray:
         """The tree in SciPy's form, of shape (S - 1, 4), for dendrograms.
 
-        A height is the logarithm of the ratio between the density of the highest peak and that of the
-        saddle. It has no unit: it does not change with the scale of the columns.
+        A height is the log of the highest peak's density over the saddle's density. It has no unit and does
+        not change with the scale of the columns.
         """
         heights = self.peaks.log_densities[0] - self.saddles.log_densities
         number, size = np.arange(self.n_peaks), np.ones(2 * self.n_peaks)
@@ -102,7 +102,7 @@ class MorseTree:
 
     @cached_property
     def persistences(self) -> FloatArray:
-        """How far the lower of the two peaks that join at each saddle stands above it, in log density."""
+        """Height of the lower of the two peaks above each saddle, in log density."""
         highest = np.arange(self.n_peaks)  # peak of the cluster of each peak so far; the densest comes first
         found = np.empty(self.n_peaks - 1)
         for row, pair in enumerate(self.saddles.peaks):
@@ -116,9 +116,9 @@ class MorseTree:
         """Number of clusters by the largest gap between persistences.
 
         The depth of a saddle is 1 - exp(-persistence): the share of the lower peak's density that is lost on
-        the way to the higher one. The highest peak has depth 1, and 0 stands after the last. With depths in
-        falling order, those of doubtful clusters left out, the clusters are the peaks above the largest gap
-        between neighbours. One peak, or peaks that are hardly separated, are one cluster.
+        the way to the higher one. The highest peak has depth 1, and a 0 is added at the end. With depths
+        sorted from high to low, without doubtful clusters, the clusters are the peaks above the largest gap
+        between neighbours. One peak, or several that are hardly separated, form one cluster.
         """
         sure = self._joins[self.n_doubtful :]
         depths = np.sort(-np.expm1(-self.persistences[sure]))[::-1]
@@ -129,7 +129,7 @@ class MorseTree:
         return np.arange(self.n_peaks - 1) if self.order is None else self.order
 
     def cut(self, n_clusters: int | None = None) -> IntArray:
-        """Cluster of each component, of shape (K,), numbered from that of the highest peak down.
+        """Cluster of each component, of shape (K,), numbered from the highest peak down.
 
         Parameters
         ----------
@@ -147,10 +147,10 @@ class MorseTree:
         return _components(place[pairs], n_components)[place]
 
     def predict(self, points: ArrayLike, n_clusters: int | None = None) -> IntArray:
-        """Cluster of each point: that of the peak to which its ascent leads.
+        """Cluster of each point, by the peak that its ascent reaches.
 
-        An ascent ends as soon as its end is certain: see `basins`. If there are more clusters
-        than peaks, a point belongs to the cluster of its most probable component.
+        An ascent stops as soon as its end is certain, see `basins`. If there are more clusters than peaks, a
+        point belongs to the cluster of its most probable component.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class MorseTree:
         wanted = self.n_clusters if n_clusters is None else n_clusters
         n_components = self.mixture.n_components
         if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer):
-            raise ParameterError(f"`n_clusters` must be an integer, got {wanted!r}: give a number or None")
+            raise ParameterError(f"`n_clusters` must be an integer or None, got {wanted!r}")
         if not 1 <= wanted <= n_components:
             raise ParameterError(
                 f"`n_clusters` must be from 1 to the {n_components} components, got {wanted}: "
@@ -190,7 +190,7 @@ class MorseTree:
 def merge_tree(mixture: Mixture) -> MorseTree:
     """Find the peaks of a mixture and the saddles at which they join: see `MorseTree`.
 
-    The search takes the components in an order of their own, so theirs makes no difference.
+    The search sorts the components first, so their order makes no difference.
     """
     flat = np.column_stack(
         [mixture.weights, mixture.means, mixture.covariances.reshape(len(mixture.means), -1)]

@@ -1,9 +1,9 @@
-"""Stable points of a mixture: the peaks that its ascent reaches from the means of its components.
+"""Stable points of a mixture: the peaks that an ascent reaches from the means of its components.
 
 One step of the ascent goes to the maximum of the quadratic that touches the log density from below (modal
-EM): x + P(x)^-1 grad log p(x), where P is the mean precision weighted by responsibilities. The density is
-never lower than at x on the segment to the next point, since the quadratic is not. So the ascent stays in
-the connected part of {p >= p(x)} in which it starts, and this is all that the merge tree needs.
+EM): x + P(x)^-1 grad log p(x), where P is the mean precision weighted by responsibilities. On the segment to
+the next point, the density is never lower than at x, since the quadratic is not. So the ascent stays in the
+connected part of {p >= p(x)} in which it starts. The merge tree needs nothing else.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.public.mixtures.kernels import ascend, fill_frames
 from sfumato.public.mixtures.mixture import Local, Mixture, squared_lengths
 
+# Precision of double numbers; finer or coarser finds the same peaks.
 _CONVERGED = 1e-8  # norm of the gradient in the local scale, before the last step
-_STUCK = 1e-6
-_MOST_STEPS = 500
+_STUCK = 1e-6  # the same where no step raises the density
+_MOST_STEPS = 500  # a limit
 _FLAT = 1e-8  # a dip of the log density that is rounding
 _SAME = 1e-4  # distance of one point from another in the local scale
-_NEAR = 3.0
-_ALONG = np.linspace(0, 1, 9)[1:-1]
+_NEAR = 3.0  # in the local scale: farther peaks are not compared; measured: docs/notes/constants.md#morse
+_ALONG = np.linspace(0, 1, 9)[1:-1]  # where the density between two peaks is read
 
 
 class Peaks(NamedTuple):
@@ -36,7 +37,7 @@ class Peaks(NamedTuple):
     owners : int array of shape (K,)
         Stable point reached from the mean of each component.
     precisions : float array of shape (S, d, d)
-        Local scale at each.
+        Local scale at each stable point.
     """
 
     positions: FloatArray
@@ -62,8 +63,8 @@ def find_peaks(mixture: Mixture) -> Peaks:
 def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
     """Peak above each point.
 
-    By Newton's steps, turned uphill and no longer than an EM step or one local unit; where the density does
-    not rise half way and at the end, by the EM step.
+    Takes Newton steps, turned uphill and no longer than an EM step or one local unit. If the density does not
+    rise half way and at the end, takes the EM step instead.
     """
     found: FloatArray = points - mixture.centre
     ascend(found, mixture.sums, _MOST_STEPS, _CONVERGED, _STUCK)
@@ -72,7 +73,7 @@ def climb(mixture: Mixture, points: FloatArray) -> FloatArray:
 
 
 def nearest_peak(peaks: Peaks, points: FloatArray) -> IntArray:
-    """Stable point at each converged point, -1 if it is none of them."""
+    """Stable point at each converged point, or -1 if there is none."""
     apart = points[:, None] - peaks.positions
     distances = np.einsum("nsi,sij,nsj->ns", apart, peaks.precisions, apart, optimize=True)
     nearest = distances.argmin(axis=1)
@@ -81,7 +82,7 @@ def nearest_peak(peaks: Peaks, points: FloatArray) -> IntArray:
 
 
 def with_hidden(mixture: Mixture, peaks: Peaks, tops: FloatArray) -> tuple[Peaks, IntArray]:
-    """Peaks with those of converged points that are none of them at the end, and the peak of each point."""
+    """Peaks, with new ones among the converged points added at the end, and the peak of each point."""
     found = nearest_peak(peaks, tops)
     hidden = np.flatnonzero(found < 0)
     if not len(hidden):
@@ -102,11 +103,11 @@ class Frame(NamedTuple):
     ----------
     log_density : float array of shape (n,)
     gradient : float array of shape (n, d)
-        Of the log density.
+        Gradient of the log density.
     curvatures : float array of shape (n, d)
-        Of minus the log density, rising; at most 1.
+        Curvatures of minus the log density, in increasing order; at most 1.
     directions : float array of shape (n, d, d)
-        As columns v, with v^T P v = 1.
+        Directions as columns v, with v^T P v = 1.
     """
 
     log_density: FloatArray
@@ -124,7 +125,7 @@ def local_frame(mixture: Mixture, points: FloatArray) -> Frame:
 
 
 def _same_peak(mixture: Mixture, tops: FloatArray, here: Local) -> IntArray:
-    """Group reached points that are one peak: together, or without a dip of the density between them."""
+    """Group reached points that are one peak: equal, or with no dip of the density between them."""
     i, j = np.triu_indices(len(tops), 1)
     apart = tops[j] - tops[i]
     scale = np.minimum(*(squared_lengths(apart, here.precision[e]) for e in (i, j)))

@@ -1,12 +1,12 @@
-"""Paths between components of a mixture that keep the density high, and the saddles where they are lowest.
+"""Paths of high density between components of a mixture, and the saddles where they are lowest.
 
-A path between two components starts as their ridgeline, on which all critical points of the two alone lie
-[1]_, and is pushed up as a string: every node takes the part of its EM step that is orthogonal to the path,
-then nodes are spread anew, half of them by distance in the local scale and half by change of the
-responsibilities, so that borders between components of any size are resolved. What a path then reaches is a
-level at which its ends are connected for certain. Newton's method takes the lowest point to the saddle. What
-is still only a bound in the tree is pushed up further, and peaks found on the way are searched around, for a
-fixed number of rounds at most.
+A path between two components starts as their ridgeline, which contains all critical points of the two alone
+[1]_. It is pushed up as a string: every node takes the part of its EM step that is orthogonal to the path.
+Then the nodes are spread again, half by distance in the local scale and half by change of the
+responsibilities, so that borders between components of any size are resolved. The level that a path reaches
+certainly connects its ends. Newton's method moves the lowest point to the saddle. Bounds that remain in the
+tree are pushed up further, and the surroundings of new peaks are searched, for at most a fixed number of
+rounds.
 
 References
 ----------
@@ -27,19 +27,22 @@ from sfumato.public.mixtures.kernels import deepen, fill_levels, newton, push_up
 from sfumato.public.mixtures.mixture import Mixture, squared_lengths
 from sfumato.public.mixtures.peaks import Peaks, climb, local_frame, with_hidden
 
+# Effort of the search. Tuned: docs/notes/constants.md#morse
 # How far below the best chain of ridgelines a path may start and still turn out higher: shares of the depth
 # of that chain below the lower of the two peaks, the first of them up to a limit.
 _LEAST_MARGIN, _MOST_MARGIN = 0.1, 3.0
 _MARGIN_SHARES = (0.5, 0.1)
-_MOST_ENTRIES = 2**22  # of matrices along ridgelines that are in memory at once
 _N_NODES = 16  # of a path
 _MOST_ROUNDS = 4
 _N_NEIGHBOURS = 8  # to which paths from a hidden peak are tried
 _N_SWEEPS = 4  # in each round
+
+# Limits and precision of double numbers.
+_MOST_ENTRIES = 2**22  # of matrices along ridgelines that are in memory at once
 _ROUGH, _CLOSE, _FINE = 1e-3, 1e-6, 1e-10  # error of the log density of a valley
 _PER_SEGMENT = 3  # samples of a path
 _DENSE = 100  # the same for a path that no saddle confirms
-_MOST_NEWTON_STEPS = 12
+_MOST_NEWTON_STEPS = 12  # the number of right digits doubles with each
 _CONVERGED = 1e-8  # length of the last step in the local scale, after which the error is its square
 _ZERO_GRADIENT = 1e-6  # in the local scale
 _TIE = 1e-6  # of two levels that differ by rounding the one at an exact saddle counts
@@ -54,11 +57,11 @@ class Passes(NamedTuple):
     positions : float array of shape (n, d)
     log_densities : float array of shape (n,)
     peaks : int array of shape (n, 2)
-        The two stable points; where an ascent ends at a peak to which no mean leads, the densest stable point
-        that is joined with it at a higher level.
+        The two stable points. If an ascent ends at a peak that no mean leads to, the densest stable point
+        joined to it at a higher level.
     exact : bool array of shape (n,)
         Whether the point is a saddle of index one whose two ascents end in `peaks`. If not, it is the lowest
-        point of a path between them, and its log density a lower bound.
+        point of a path between them, and its log density is a lower bound.
     """
 
     positions: FloatArray
@@ -92,11 +95,11 @@ class Valleys(NamedTuple):
 def find_passes(mixture: Mixture, peaks: Peaks) -> Passes:
     """The S - 1 passes at which S peaks join, the densest first, from paths between all pairs of components.
 
-    Ridgelines are nearly as high as paths can be, so only those within a margin of the level that is reached
-    between their ends in other ways are pushed up. Saddles are sought from all valleys at every stage of it:
-    a string may slip off one saddle on its way to another. The ascent from a saddle may end at a hidden peak,
-    one to which no mean leads. The next round takes paths from there, to find the saddles on its other sides,
-    and pushes up again what is only a bound in the tree.
+    Ridgelines are nearly as high as paths can be. So a ridgeline is pushed up only if it is within a margin
+    of the best level at which its ends are connected otherwise. Saddles are sought from all valleys at every
+    stage, because a string may slip off one saddle on its way to another. The ascent from a saddle may end at
+    a hidden peak, which no mean leads to. The next round takes paths from there, to find the saddles on its
+    other sides, and pushes up the bounds that remain in the tree.
     """
     saddles, bounds = no_passes(mixture), no_passes(mixture)
     lines, strings = (np.empty((0, _N_NODES, mixture.n_features)) for _ in range(2))
@@ -123,7 +126,7 @@ def find_passes(mixture: Mixture, peaks: Peaks) -> Passes:
 
 
 def _lines(mixture: Mixture, known: Peaks, n_peaks: int, n_before: int) -> tuple[FloatArray, IntArray]:
-    """Ridgelines between all components, later from new hidden peaks to what is near; and their two peaks."""
+    """Ridgelines between all components, later from new hidden peaks to nearby ones; and their two peaks."""
     live = mixture.live
     positions = np.concatenate([mixture.means[live], known.positions[n_peaks:]])
     precisions = np.concatenate([mixture.sums.precisions, known.precisions[n_peaks:]])
@@ -151,7 +154,7 @@ def pushed(mixture: Mixture, paths: FloatArray) -> tuple[FloatArray, FloatArray]
 
 
 def _spanning(mixture: Mixture, saddles: Passes, bounds: Passes, paths: FloatArray, n_peaks: int) -> Passes:
-    """Maximum spanning tree of the passes; a bound in it is looked at closely before it counts."""
+    """Maximum spanning tree of the passes. A bound in it is examined closely before it counts."""
     passes = saddles.plus(bounds)
     unseen = ~passes.exact
     while True:
@@ -169,7 +172,7 @@ def _spanning(mixture: Mixture, saddles: Passes, bounds: Passes, paths: FloatArr
 def _kruskal(passes: Passes, n_peaks: int) -> tuple[IntArray, IntArray]:
     """Passes between stable points not yet joined, from the densest down, and the two that each joins.
 
-    Numbers from `n_peaks` on are peaks to which no mean leads: paths may cross them, but they are no leaves.
+    Numbers from `n_peaks` on are hidden peaks: paths may cross them, but they are not leaves.
     """
     key = passes.log_densities - _TIE * (1 + np.abs(passes.log_densities)) * ~passes.exact
     first = list(range(passes.peaks.max(initial=0) + 1))  # densest peak of the part of each
@@ -189,7 +192,7 @@ def _kruskal(passes: Passes, n_peaks: int) -> tuple[IntArray, IntArray]:
 
 
 def _near(passes: Passes, n_lines: int, peaks: Peaks) -> IntArray:
-    """Those of the first passes that are nearly as high as the best chain of passes between their ends."""
+    """Those of the first passes that are nearly as high as the best chain between their ends."""
     n_peaks, levels = len(peaks.positions), passes.log_densities[:n_lines]
     chains = np.full((n_peaks, n_peaks), -np.inf)
     np.maximum.at(chains, (passes.peaks, passes.peaks[:, ::-1]), passes.log_densities[:, None])
@@ -231,7 +234,7 @@ def ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, secon
 def _ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     apart = means[second] - means[first]
     pull = [squared_lengths(apart, precisions[e]) for e in (first, second)]
-    # Shares of the second component that spread nodes evenly if the covariances are multiples of each other.
+    # These shares of the second component spread nodes evenly if the covariances are proportional.
     share = np.linspace(0, 1, _N_NODES) * np.ones((len(first), 1))
     ratio = (pull[0] / np.maximum(pull[1], np.finfo(float).tiny))[:, None]
     share = share * ratio / np.maximum(share * ratio + 1 - share, np.finfo(float).tiny)
@@ -245,7 +248,7 @@ def _ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, seco
 def find_valleys(
     mixture: Mixture, paths: FloatArray, tolerance: float, per_segment: int = _PER_SEGMENT
 ) -> Valleys:
-    """Where the density is lowest along paths, also between nodes: all local minima and the lower ends."""
+    """Lowest points of the density along paths, even between nodes: all local minima and the lower ends."""
     n, m, d = paths.shape
     centred = paths - mixture.centre
     levels = np.empty((n, (m - 1) * per_segment + 1))
@@ -261,8 +264,8 @@ def find_valleys(
 def critical_points(mixture: Mixture, points: FloatArray) -> FloatArray:
     """Critical point near each point, by Newton's method on positions and responsibilities together.
 
-    Far between components responsibilities jump within a tiny distance. Taking them as unknowns of their
-    own, tied to the position by linear equations, leaves nothing steep in the equations.
+    Between distant components, responsibilities jump within a tiny distance. With responsibilities as
+    separate unknowns, tied to the position by linear equations, the equations have no steep parts.
     """
     found: FloatArray = points - mixture.centre
     newton(found, mixture.sums, _MOST_NEWTON_STEPS, _CONVERGED)
@@ -271,7 +274,7 @@ def critical_points(mixture: Mixture, points: FloatArray) -> FloatArray:
 
 
 def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> tuple[Passes, Peaks]:
-    """Those of critical points that are saddles of index one between two peaks, and all the peaks."""
+    """The critical points that are saddles of index one between two peaks, and all the peaks."""
     points = points[_distinct(points, mixture.log_density(points), np.ptp(peaks.positions, axis=0))]
     levels, gradient, curvatures, directions = local_frame(mixture, points)
     slopes = np.einsum("nij,ni->nj", directions, gradient)
@@ -288,7 +291,7 @@ def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> tuple[Pa
 
 
 def _distinct(points: FloatArray, levels: FloatArray, scale: FloatArray) -> IntArray:
-    """One of each set of points that are equal but for rounding."""
+    """One of each set of points that are equal up to rounding."""
     key = np.column_stack([points / np.where(scale > 0, scale, 1.0), levels]).round(6)
     order = np.lexsort(key.T[::-1])
     return order[np.diff(key[order], axis=0, prepend=np.inf).any(axis=1)]

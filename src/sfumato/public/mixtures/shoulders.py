@@ -1,7 +1,7 @@
-"""Components that share a peak, and the order in which to take them as one.
+"""Components that share a peak, and the order in which to merge them.
 
-The density alone does not tell them apart: between them it only rises. Asked for more clusters than there are
-peaks, one may still tell rows of a wide component from those of a narrow one on top of it.
+The density alone does not separate them: between them it only rises. If more clusters are asked for than
+there are peaks, the rows of a wide component can still be told from those of a narrow one on top of it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def shoulder_pairs(mixture: Mixture, owners: IntArray) -> IntArray:
     ----------
     mixture : Mixture
     owners : int array of shape (K,)
-        Peak of each component, of S.
+        Peak of each component, out of S.
     """
     distances = bhattacharyya(mixture.means, mixture.covariances)
-    # A graph has no edges of length zero, which components that coincide would have.
+    # A sparse graph cannot have edges of length zero, which coinciding components would give.
     lengths = np.where(owners[:, None] == owners, 1 + distances, 0.0)
     tree = minimum_spanning_tree(csr_array(np.triu(lengths, 1))).tocoo()
     order = np.argsort(tree.data, kind="stable")

@@ -24,7 +24,7 @@ from sfumato.public.models.mixture import MixtureModel
 from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
 
-_LARGEST_INTEGER = 2**62
+_LARGEST_INTEGER = 2**62  # sums of two stay within 64 bits
 
 PUBLISHABLE: dict[str, type[Any]] = {
     cls.__name__: cls

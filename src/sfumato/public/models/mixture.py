@@ -18,8 +18,8 @@ from sfumato.public.models.base import check_places, check_sizes
 from sfumato.public.models.centres import CentreModel
 from sfumato.public.models.groups import Groups
 
-_LEAST_WEIGHT = 0.25  # of a component, in standard deviations of its size
-_LEAST_ROWS = 1.0
+_LEAST_WEIGHT = 0.25  # in standard deviations of a component's size; tuned: docs/notes/constants.md#mixtures
+_LEAST_ROWS = 1.0  # keeps weights positive without noise
 
 
 class GroupedModel(ABC):

@@ -1,4 +1,4 @@
-"""Few of many public points such that every point is near to one of them."""
+"""A few of many public points, chosen so that every point is near one of them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Covering(NamedTuple):
 
 
 def cover(points: FloatArray, diameter: float) -> Covering:
-    """Cut points into the cells of a k-d tree until no cell is wider than a diameter.
+    """Split points by a k-d tree until no cell is wider than a diameter.
 
-    The box around the points of a cell is cut in the middle of its widest side as long as its diagonal
-    exceeds the diameter. The point nearest to the mean of a cell represents it (Bentley and Friedman 1979).
+    While the diagonal of the box around a cell's points exceeds the diameter, the box is cut in the middle of
+    its widest side. The point nearest to the mean of a cell represents it (Bentley and Friedman 1979).
 
     Parameters
     ----------
     points : float array of shape (n, d)
         With at least one row.
     diameter : float
-        At least 0; with 0, only equal points share a representative.
+        At least 0. At 0, only equal points share a representative.
 
     Examples
     --------

@@ -1,16 +1,16 @@
-"""k-medoids with free centres: a few of the points as centres, beside others that cost nothing.
+"""k-medoids with free centres: choose a few points as centres, in addition to given ones.
 
-Private source-target clustering [1]_ needs this as its last, public step: centres chosen among the target
-points serve them together with the sanitised source, whose points are centres already. The cost is the sum of
-Euclidean distances. The search is a greedy start, with gains evaluated lazily [2]_, and swaps in the manner
-of FasterPAM [3]_; another begins with random points.
+Private source-target clustering [1]_ needs this as its last, public step. The centres chosen among the target
+points serve them together with the sanitised source, whose points are already centres. The cost is the sum of
+Euclidean distances. The search has a greedy start, with gains evaluated lazily [2]_, and swaps as in
+FasterPAM [3]_. Further searches start from random points.
 
-It is our own, rather than that of the package ``kmedoids``, for two reasons. Free centres are not medoids:
-they are no candidates, are never given up, and there may be many of them; here they only limit what a point
-can cost. And a matrix of all distances takes 3.2 GB for 20,000 points, where the leaves of a k-d tree tell
-which few points a candidate could serve at all, so that distances are cheaper to compute than to keep.
+We do not use the package ``kmedoids``, for two reasons. Free centres are not medoids: they are not
+candidates, are never dropped, and may be many. Here they only cap the cost of a point. And a matrix of all
+distances takes 3.2 GB for 20,000 points. The leaves of a k-d tree show which few points a candidate could
+serve at all, so distances are cheaper to compute than to store.
 
-Everything here is public: the points, the free centres and what comes out.
+Everything here is public: the points, the free centres and the result.
 
 References
 ----------
@@ -36,9 +36,9 @@ from sklearn.neighbors import KDTree
 from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray
 from sfumato.errors import ParameterError
 
-_LEAF_SIZE = 40  # leaves hold up to twice as many points
+_LEAF_SIZE = 40  # leaves hold up to twice as many points; only the time depends on it
 _LEAST_SAVING = 1e-10  # of the cost: a swap that saves less is rounding
-_MOST_ROUNDS = 10**6
+_MOST_ROUNDS = 10**6  # a limit
 
 
 class Medoids(NamedTuple):
@@ -47,11 +47,11 @@ class Medoids(NamedTuple):
     Parameters
     ----------
     indices : int array of shape (k,)
-        Of the chosen points, all different.
+        The chosen points, all different.
     cost : float
-        Sum of the weighted distances of all points from their nearest centres, free ones included.
+        Sum of the weighted distances of all points to their nearest centres, free ones included.
     labels : int array of shape (n,)
-        Position in `indices` of the centre that serves each point, or -1 where a free one is as near.
+        Position in `indices` of the centre that serves each point, or -1 if a free centre is as near.
     """
 
     indices: IntArray
@@ -67,7 +67,7 @@ class Space(NamedTuple):
     columns : float array of shape (d, n)
     weights : float array of shape (n,)
     caps : float array of shape (n,)
-        What a point costs at most, its distance from the nearest free centre.
+        Maximum cost of a point: its distance from the nearest free centre.
     starts : int array of shape (n_leaves + 1,)
         First point of each leaf, and the number of points.
     low, high : float arrays of shape (d, n_leaves)
@@ -82,9 +82,9 @@ class Space(NamedTuple):
 
 
 class Service(NamedTuple):
-    """By which two medoids each point would be served, in which slots, and how far away they are.
+    """The two nearest medoids of each point: their slots and distances.
 
-    The slot after the last stands for the free centres, and may be the nearest and the second at once.
+    The slot after the last stands for the free centres; it may be both the nearest and the second.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Service(NamedTuple):
     first, second : float arrays of shape (n,)
     first_slot, second_slot : int arrays of shape (n,)
     first_reach, second_reach : float arrays of shape (n_leaves,)
-        Largest squared distance in a leaf: a candidate that is farther from its box changes nothing in it.
+        Largest squared distance in a leaf. A candidate farther from its box changes nothing in it.
     """
 
     medoids: IntArray
@@ -114,28 +114,27 @@ def k_medoids(
     n_init: int = 2,
     max_iter: int = 100,
 ) -> Medoids:
-    """Choose k of the points such that all points are near to a chosen one or to a free centre.
+    """Choose k points so that all points are near a chosen one or a free centre.
 
-    Points are taken greedily, each the one that saves most, and then exchanged as long as exchanging one of
-    them for another point saves anything. That may end a per cent or two above the least cost, so
-    that further searches begin with points drawn at random, from a fixed seed: the same input gives the same
-    choice.
+    Points are chosen greedily, each time the one that saves most, and then swapped for others while a swap
+    saves anything. The result may cost a per cent or two more than the minimum, so further searches start
+    from random points. Their seed is fixed: the same input gives the same choice.
 
     Parameters
     ----------
     points : array-like of shape (n, d)
-        To be served, and to choose from.
+        The points to serve and to choose from.
     k : int
         From 1 to n.
     free_centres : array-like of shape (m, d), optional
-        Centres that serve points in any case.
+        Centres that are given in advance.
     weights : array-like of shape (n,), optional
-        How much each point counts, at least 0; 1 by default.
+        Weight of each point, at least 0; 1 by default.
     n_init : int
-        Number of searches, of which the best counts; 1 is the greedy start alone.
+        Number of searches, of which the best is returned. 1 uses the greedy start alone.
     max_iter : int
-        How often a search tries every point as a replacement, at most; 0 keeps what it begins with. It ends
-        by itself, mostly after about ten rounds.
+        Maximum number of rounds in which a search tries every point as a replacement; 0 keeps the start. A
+        search usually ends by itself after about ten rounds.
 
     Returns
     -------
@@ -148,8 +147,8 @@ def k_medoids(
     >>> points = [[0, 0], [0, 1], [0, 3], [5, 0], [5, 1], [5, 2]]
     >>> k_medoids(points, 2).indices.tolist()
     [4, 1]
-    >>> beside_others = k_medoids(points, 1, free_centres=[[6, 1]])
-    >>> beside_others.indices.tolist(), beside_others.labels.tolist()
+    >>> found = k_medoids(points, 1, free_centres=[[6, 1]])
+    >>> found.indices.tolist(), found.labels.tolist()
     ([1], [0, 0, 0, -1, -1, -1])
     """
     rows = _table("points", points)
@@ -206,7 +205,7 @@ def _caps(points: FloatArray, free_centres: FloatArray | None) -> FloatArray:
     if free_centres is not None and len(free_centres):
         caps: FloatArray = KDTree(free_centres).query(points)[0][:, 0]
         return caps
-    # No centre is as far away as this, so that the first medoid serves all points.
+    # No centre is as far away as this, so the first medoid serves all points.
     return np.full(len(points), 2 * float(np.linalg.norm(np.ptp(points, axis=0))) or 1.0)
 
 
@@ -219,11 +218,11 @@ def _table(name: str, value: ArrayLike, n_features: int | None = None) -> FloatA
         raise ParameterError(f"`{name}` must have rows and columns, got shape {table.shape}")
     if n_features is not None and table.shape[1] != n_features:
         raise ParameterError(
-            f"`{name}` must have {n_features} columns as `points` have, got shape {table.shape}"
+            f"`{name}` must have {n_features} columns like `points`, got shape {table.shape}"
         )
     if not (np.abs(table) <= LARGEST_BOUND).all():
         raise ParameterError(
-            f"`{name}` must be finite and at most {LARGEST_BOUND:g} in size, got others: drop or rescale them"
+            f"`{name}` must be finite and at most {LARGEST_BOUND:g} in size. Drop or rescale the others"
         )
     return table
 
@@ -237,7 +236,7 @@ def _checked_weights(weights: ArrayLike, n: int) -> FloatArray:
         raise ParameterError(f"`weights` must be one number for each of {n} points, got shape {values.shape}")
     if not ((values >= 0) & (values <= LARGEST_BOUND)).all():
         raise ParameterError(
-            f"`weights` must be from 0 to {LARGEST_BOUND:g}, got others: drop points that should not count"
+            f"`weights` must be from 0 to {LARGEST_BOUND:g}. Drop points that should not count"
         )
     return values
 
@@ -275,7 +274,7 @@ def _box_squares(space: Space, c: int, out: FloatArray) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _squares(space: Space, c: int, begin: int, end: int, out: FloatArray) -> None:
-    """Squared distance of a point from those of a range."""
+    """Squared distance of a point from each point of a range."""
     for i in range(end - begin):
         out[i] = 0.0
     for j in range(space.columns.shape[0]):
@@ -288,7 +287,7 @@ def _squares(space: Space, c: int, begin: int, end: int, out: FloatArray) -> Non
 
 @numba.njit(cache=True, nogil=True)
 def _gain(space: Space, service: Service, c: int, boxes: FloatArray, squares: FloatArray) -> float:
-    """What a further medoid saves."""
+    """Savings from one more medoid."""
     gain = 0.0
     _box_squares(space, c, boxes)
     for leaf in range(boxes.shape[0]):
@@ -303,8 +302,8 @@ def _gain(space: Space, service: Service, c: int, boxes: FloatArray, squares: Fl
 
 @numba.njit(cache=True, nogil=True)
 def _take_greedily(space: Space, service: Service, position: IntArray) -> None:
-    # A gain only falls while medoids are added: one that was computed earlier is an upper bound, and a
-    # candidate whose gain is up to date and still on top is the best. Ties go to the smallest index.
+    # Gains only fall as medoids are added, so a gain computed earlier is an upper bound. A candidate whose
+    # up-to-date gain is still on top is the best. Ties go to the smallest index.
     k, n = service.medoids.shape[0], position.shape[0]
     boxes, squares = np.empty(space.starts.shape[0] - 1), np.empty(n)
     heap = [(-_gain(space, service, position[c], boxes, squares), c) for c in range(n)]
@@ -320,7 +319,7 @@ def _take_greedily(space: Space, service: Service, position: IntArray) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def take(space: Space, service: Service, slot: int, c: int) -> None:
-    """Put a point into a slot, and serve all points accordingly."""
+    """Put a point into a slot and update how all points are served."""
     service.medoids[slot] = c
     squares = np.empty(space.caps.shape[0])
     _squares(space, c, 0, space.caps.shape[0], squares)
@@ -356,7 +355,7 @@ def _serve_anew(space: Space, service: Service, i: int) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def removal_losses(space: Space, service: Service, losses: FloatArray) -> float:
-    """Cost, and what it rises by if the medoid of each slot is given up; 0 for the free centres."""
+    """Return the cost; fill `losses` with its rise if each slot's medoid is dropped, 0 for free centres."""
     cost, losses[:] = 0.0, 0.0
     for i in range(space.caps.shape[0]):
         cost += space.weights[i] * service.first[i]
@@ -368,8 +367,8 @@ def removal_losses(space: Space, service: Service, losses: FloatArray) -> float:
 def add_candidate(
     space: Space, service: Service, c: int, losses: FloatArray, boxes: FloatArray, squares: FloatArray
 ) -> None:
-    """Turn the removal loss of each slot into the change of the cost if a candidate takes the slot."""
-    # What a candidate saves is the same whichever medoid leaves, except on the points of that medoid.
+    """Turn each slot's removal loss into the change in cost if a candidate takes the slot."""
+    # A candidate saves the same whichever medoid leaves, except on that medoid's points.
     gain = 0.0
     _box_squares(space, c, boxes)
     for leaf in range(boxes.shape[0]):
@@ -387,7 +386,7 @@ def add_candidate(
 
 @numba.njit(cache=True, nogil=True)
 def _swap(space: Space, service: Service, position: IntArray, max_iter: int) -> None:
-    # Every swap that saves is made at once; the search ends when no candidate has saved since the last swap.
+    # Every swap that saves is made at once. The search ends when no candidate has saved since the last swap.
     n, k = position.shape[0], service.medoids.shape[0]
     boxes, squares = np.empty(space.starts.shape[0] - 1), np.empty(n)
     losses = np.empty(k + 1)
