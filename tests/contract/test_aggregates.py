@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import pytest
 
+from sfumato.budget import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, space
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.private import aggregates
@@ -552,7 +553,9 @@ def test_one_row_never_moves_more_than_declared_and_reaches_it(example):
 
 
 @every_aggregate
-@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize(
+    "m", [3, pytest.param(2, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)]
+)
 def test_a_person_of_several_rows_never_moves_more_than_declared_and_reaches_it(example, m):
     declared = vars(example.aggregate.sensitivity.times(m))
     # Persons with random rows, with all rows equal, and with rows that touch as many entries as possible.
@@ -609,8 +612,8 @@ def test_a_sum_that_is_clipped_by_coordinates_would_be_seen():
 
 @pytest.mark.parametrize("m", [1, 2, 10, 10**6])
 def test_times_is_exact(m):
-    one = aggregates.Sensitivity(3, 5, 2, 4)
-    assert one.times(m) == aggregates.Sensitivity(3 * m, 5 * m * m, 2 * m, 4 * m)
+    one = Sensitivity(3, 5, 2, 4)
+    assert one.times(m) == Sensitivity(3 * m, 5 * m * m, 2 * m, 4 * m)
 
 
 def test_there_are_kernels_to_compare():

@@ -17,7 +17,8 @@ METHODS = [
     for name in cluster.__all__
     if inspect.isclass(method := getattr(cluster, name)) and "refine" in inspect.signature(method).parameters
 ]
-BUDGETS = [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}, {"rho": 0.05}]
+slow = pytest.mark.slow
+BUDGETS = [{"epsilon": 1}, {"rho": 0.05}, pytest.param({"epsilon": 1, "delta": 1e-6}, marks=slow)]
 TABLES = {
     "no rows": np.empty((0, 4)),
     "one row": np.full((1, 4), 0.3),
@@ -55,7 +56,9 @@ def test_there_are_five(method):
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("budget", [{"epsilon": 0.01}, {"rho": 0.1}, {"epsilon": 100}], ids=str)
+@pytest.mark.parametrize(
+    "budget", [{"rho": 0.1}, *(pytest.param({"epsilon": e}, marks=slow) for e in (0.01, 100))]
+)
 def test_no_table_breaks_it(method, name, budget):
     table = TABLES[name]
     for refine in (True, False):
@@ -84,7 +87,7 @@ def test_extreme_budgets(method, rows, epsilon):
 
 
 @pytest.mark.parametrize("refine", [True, False])
-@pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "approximate", "zcdp"])
+@pytest.mark.parametrize("budget", BUDGETS)
 def test_every_declared_step_is_asked_and_the_budget_spent(method, rows, budget, refine):
     for table in (rows, np.empty((0, 2))):
         fitted = model(method, refine=refine, **budget).fit(table)
@@ -108,6 +111,7 @@ def test_with_much_budget_it_is_nearly_as_good_as_k_means(method, d):
         assert fitted.cluster_sizes_.sum() == pytest.approx(len(X), rel=0.02)
 
 
+@slow
 def test_with_a_usual_budget_it_finds_clusters_and_refinement_helps(method):
     X, _ = datasets.separated_gaussians(20_000, n_clusters=5, n_features=10, random_state=0)
     best = KMeans(5, n_init=10, random_state=0).fit(X).inertia_

@@ -38,6 +38,7 @@ from sfumato.private.engines.files import FileEngine
 from sfumato.private.engines.memory import MemoryEngine
 
 pytestmark = pytest.mark.usefixtures("quick")
+slow = pytest.mark.slow
 PURE, APPROXIMATE, ZCDP = {"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.1}
 WRITES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "sqlite3.connect"}
 WRITES |= {"tempfile.mkdtemp", "tempfile.mkstemp"}
@@ -184,6 +185,8 @@ KINDS = [PURE, ZCDP, PURE, APPROXIMATE]
 every_pair = pytest.mark.parametrize(
     ("pair", "kind"), list(zip(NEIGHBOURS.values(), KINDS, strict=True)), ids=NEIGHBOURS
 )
+OTHERS = [name for name in NEIGHBOURS if name != "one row more"]
+PLACES = [(60, "files"), (0, "files"), (0, "memory"), (60, "memory")]
 
 
 def people_of(rows):
@@ -226,15 +229,15 @@ def test_rows_in_memory(make, pair, kind, tmp_path, caplog):
     assert_equal_traces(fitting(make, **kind), pair, tmp_path, caplog)
 
 
-@every_pair
-def test_rows_in_files(make, pair, kind, tmp_path, caplog):
+@pytest.mark.parametrize("name", ["one row more", *(pytest.param(name, marks=slow) for name in OTHERS)])
+def test_rows_in_files(make, name, tmp_path, caplog):
+    pair, kind = NEIGHBOURS[name], ZCDP
     places = [in_files(people_of(rows), tmp_path / f"rows {i}") for i, rows in enumerate(pair)]
     run = fitting(make, bounds={"x": (-1, 1), "y": (-1, 1)}, **kind)
     assert_equal_traces(run, places, tmp_path, caplog)
 
 
-@pytest.mark.parametrize("n", [0, 60])
-@pytest.mark.parametrize("place", ["memory", "files"])
+@pytest.mark.parametrize(("n", "place"), [PLACES[0], *(pytest.param(*p, marks=slow) for p in PLACES[1:])])
 def test_people(make, n, place, tmp_path, caplog):
     pair = people_of(some_rows(n)), with_newcomer(some_rows(n))
     if place == "files":

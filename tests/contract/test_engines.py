@@ -32,7 +32,7 @@ def folder(table, tmp_path):
     return tmp_path
 
 
-@pytest.fixture(params=["files", "spark"])
+@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.slow)])
 def elsewhere(request, table, folder, monkeypatch):
     """The same table in several files, or on two Spark workers."""
     if request.param == "files":
@@ -50,7 +50,7 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["people", pytest.param("rows", marks=pytest.mark.slow)])
 def test_the_same_release_everywhere(make, table, elsewhere, unit):
     if not isinstance(elsewhere, Path) and (unit == "rows" or type(make()).__name__ not in ON_SPARK):
         pytest.skip("slow: every aggregate has the same bits on Spark, see test_spark.py")

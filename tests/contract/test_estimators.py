@@ -227,7 +227,7 @@ def encoded_model(model):
 
 @pytest.mark.usefixtures("quick")
 class TestTables:
-    @every_kind
+    @pytest.mark.parametrize("kind", FIRST, ids=IDS)
     @pytest.mark.parametrize("n", [0, 1])
     def test_no_row_and_one_row(self, make, kind, n):
         model = make(**kind).fit(np.full((n, 2), 0.5))
@@ -338,8 +338,7 @@ NEIGHBOURS = {
 }
 
 
-@pytest.mark.parametrize("pair", NEIGHBOURS.values(), ids=NEIGHBOURS)
-@every_kind
+@pytest.mark.parametrize(("pair", "kind"), list(zip(NEIGHBOURS.values(), KINDS, strict=True)), ids=NEIGHBOURS)
 @pytest.mark.usefixtures("quick")
 def test_rows_reach_the_result_through_the_curator_only(make, pair, kind, monkeypatch):
     """Equal answers of the curator must give equal results: no branch on rows, no shape, no error, no log."""

@@ -59,6 +59,7 @@ def test_it_knows_neither_engines_nor_noise_nor_aggregates():
     assert "sfumato.private" not in text
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [HotSpots(per_side=2, bounds=(-3, 3), epsilon=10)],
     expected_failed_checks=lambda _: {
@@ -99,7 +100,7 @@ def test_without_rows(n_rows):
 
 
 @pytest.mark.parametrize("unit", [{}, PEOPLE], ids=["row", "person"])
-@pytest.mark.parametrize("place", ["file", "spark"])
+@pytest.mark.parametrize("place", ["file", pytest.param("spark", marks=pytest.mark.slow)])
 def test_the_same_release_on_all_engines(table, place, unit, request, tmp_path, monkeypatch):
     if place == "file":
         table.to_parquet(elsewhere := tmp_path / "rows.parquet")
@@ -184,6 +185,7 @@ def installed(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_command_takes_it_from_its_entry_point(table, installed, tmp_path):
     table.to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "bounds.toml").write_text("east = [-1, 1]\nnorth = [-1, 1]\n")

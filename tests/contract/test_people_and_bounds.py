@@ -18,6 +18,11 @@ from sfumato.errors import BudgetExceededError, ParameterError
 pytestmark = pytest.mark.usefixtures("quick")
 KINDS = {"pure": {"epsilon": 30.0}, "approximate": {"epsilon": 30.0, "delta": 1e-6}, "zcdp": {"rho": 30.0}}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+first_kind = pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if name == "pure" else pytest.mark.slow) for name, kind in KINDS.items()],
+    ids=KINDS,
+)
 
 
 def assert_spent(privacy, kind):
@@ -36,8 +41,8 @@ def table_of(rows, d):
     return pd.DataFrame(columns).assign(person=np.arange(len(rows)) % 60)
 
 
-@pytest.mark.parametrize(("max_rows", "d"), [(1, 1), (4, 3)])
-@every_kind
+@pytest.mark.parametrize(("max_rows", "d"), [(4, 3), pytest.param(1, 1, marks=pytest.mark.slow)])
+@first_kind
 def test_people(make, rows, kind, max_rows, d):
     model = make(unit="person", max_rows_per_unit=max_rows, **kind).fit(table_of(rows, d))
     assert model.privacy_.unit == Unit("person", max_rows)
@@ -47,7 +52,7 @@ def test_people(make, rows, kind, max_rows, d):
         assert all(getattr(noise, name) % (max_rows * factor) == 0 for name, factor in row.items())
 
 
-@every_kind
+@first_kind
 def test_private_bounds(make, rows, kind):
     """Rows far from the origin, of which nothing is known but that they are numbers."""
     wide = {"radius": 40.0} if "radius" in make().get_params() else {}
@@ -63,6 +68,7 @@ def test_private_bounds(make, rows, kind):
     assert [step.step.name for step in model.plan(2).steps[:3]] == found[:3]
 
 
+@pytest.mark.of_base
 def test_private_bounds_are_charged_once(make, rows, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(31), allow_seeded=True)
     make(bounds="private", epsilon=30.0, ledger=ledger, random_state=0).fit(rows)
