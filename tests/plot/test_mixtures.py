@@ -1,5 +1,6 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -26,6 +27,7 @@ def closed_figures():
     plt.close("all")
 
 
+@cache
 def mixture(d=2, *, n_components=5, scale=0.2):
     """Two groups along the first column: components 0, 2, 4, ... left, and 1, 3, ... right."""
     means = np.full((n_components, d), 5.0)
@@ -133,10 +135,10 @@ def test_components_of_very_different_widths():
 
 
 @pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("n_components", [1, 2, 7])
+@pytest.mark.parametrize("n_components", [1, pytest.param(2, marks=pytest.mark.slow), 7])
 def test_few_components(d, n_components):
     base = mixture(d, n_components=n_components)
-    for model in (base, MorseModel(base, 1), MorseModel(base, n_components)):
+    for model in (base, MorseModel(base, n_components)):
         plot.mixture(release(model)).figure.canvas.draw()
         plot.saddles(release(model)).figure.canvas.draw()
 

@@ -18,6 +18,8 @@ DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
 A4 = {"width": 718, "height": 1047}  # within margins of 1 cm, at 96 pixels per inch
 
 pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("drawn"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium"),
     pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning"),
 ]

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from html.parser import HTMLParser
 
 import matplotlib as mpl
@@ -49,6 +50,7 @@ class Page(HTMLParser):
         return [value for attribute, value in self.attributes if attribute == name]
 
 
+@cache
 def mixture(d=2, *, n_components=4):
     """Components in pairs along the first column, the pairs far apart: 100, 200, ... rows."""
     steps = np.arange(n_components)
@@ -137,7 +139,7 @@ def test_as_many_clusters_as_peaks():
 
 
 def test_saddles_that_are_not_confirmed_are_bounds():
-    model = MorseModel(mixture(), 4)
+    model = MorseModel(replace(mixture()), 4)
     tree = model.tree
     vars(model.base)["tree"] = replace(tree, saddles=tree.saddles._replace(exact=np.zeros(3, dtype=bool)))
     shown = page(model)
@@ -166,7 +168,6 @@ def test_hostile_names_stay_text(d):
     assert HOSTILE[0] in shown.text
 
 
-@pytest.mark.usefixtures("drawn")
 def test_report_from_a_file(tmp_path):
     for model in (mixture(n_components=2), MorseModel(mixture(n_components=2), 2)):
         shown = release(model)

@@ -388,7 +388,7 @@ def test_report_on_spans_from_a_file(tmp_path):
     assert report.render(loaded) == report.render(shown)
 
 
-def test_models_of_others_are_named_and_their_sizes_shown():
+def test_models_of_others_are_named_and_their_sizes_shown(monkeypatch):
     @dataclass(frozen=True)
     class Other:
         n_features: int = 2
@@ -396,6 +396,8 @@ def test_models_of_others_are_named_and_their_sizes_shown():
     class Sized(Other):
         estimated_sizes = Sizes.of("group", np.array([700.0, 300.0]), None)
 
+    for cls in (Other, Sized):
+        monkeypatch.setitem(PUBLISHABLE, cls.__name__, cls)
     plain, sized = (Page(report.render(replace(release(), model=model))) for model in (Other(), Sized()))
     assert "holds a Other" in plain.text
     assert plain.tags["svg"] == 1
