@@ -52,7 +52,7 @@ class TestLoad:
         assert labels is None
 
     def test_says_what_is_missing(self, home, monkeypatch):
-        with pytest.raises(DataError, match="one of a, b, gone; got 'c'"):
+        with pytest.raises(DataError, match="one of a, b, gone, got 'c'"):
             datasets.load("c")
         with pytest.raises(DataError, match=r"'gone\.parquet' is missing"):
             datasets.load("gone")

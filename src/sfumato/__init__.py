@@ -1,4 +1,4 @@
-"""Differentially private clustering: publish the shapes in sensitive data, and nobody in them."""
+"""Differentially private clustering: publish the shapes in sensitive data, but nobody in them."""
 
 import typing as _typing
 from importlib import import_module as _import_module
@@ -58,7 +58,7 @@ __all__ = [
     "suggest_max_rows",
 ]
 
-# Loaded when first used: a worker of Spark needs only the engine, and a command line only its own part.
+# Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
     "Ball": "domain",
     "Budget": "budget",

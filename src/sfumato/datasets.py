@@ -1,6 +1,6 @@
-"""Data to try a clustering on: simulated tables, and a folder of public ones.
+"""Data for trying out a clustering: simulated tables, and a folder of public ones.
 
-`separated_gaussians` and `city` are drawn from a random number generator and describe nobody.
+`separated_gaussians` and `city` come from a random number generator and describe nobody.
 """
 
 import json
@@ -49,10 +49,10 @@ def data_home() -> Path | None:
 
 
 def load(name: str) -> tuple[FloatArray, IntArray | None]:
-    """Read a data set from the folder that the environment variable SFUMATO_DATA names.
+    """Read a data set from the folder named by the environment variable SFUMATO_DATA.
 
-    The folder holds `MANIFEST.json`, a list of entries with `name`, `file`, `has_label` and `extra_columns`,
-    and a Parquet file for each. The columns of a file other than `label` and the extra ones are features.
+    The folder contains `MANIFEST.json`, a list of entries with `name`, `file`, `has_label` and
+    `extra_columns`, and a Parquet file for each. All columns except `label` and the extra ones are features.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def load(name: str) -> tuple[FloatArray, IntArray | None]:
     X : ndarray of shape (n_samples, n_features)
         The features.
     labels : ndarray of shape (n_samples,) or None
-        The class of each row, None when the data set has no classes. In some data sets -1 means noise.
+        The class of each row, or None if the data set has no classes. In some data sets -1 means noise.
 
     Raises
     ------
     DataError
-        When SFUMATO_DATA is not set, names a folder without manifest, or the manifest has no such name.
+        If SFUMATO_DATA is not set, its folder has no manifest, or the manifest does not list the name.
     """
     entry, path = _entry(name)
     parquet = pq.ParquetFile(path)
@@ -85,7 +85,7 @@ def load(name: str) -> tuple[FloatArray, IntArray | None]:
 
 
 def load_table(name: str) -> pa.Table:
-    """Read a data set with all its columns, as they are stored: also those that name a person.
+    """Read a data set with all its columns as stored, including those that identify a person.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def load_table(name: str) -> pa.Table:
 def _entry(name: str) -> tuple[dict[str, Any], Path]:
     home = data_home()
     if home is None:
-        raise DataError(f"{_VARIABLE} is not set. Set it to the folder of MANIFEST.json and Parquet files.")
+        raise DataError(f"{_VARIABLE} is not set. Set it to the folder with MANIFEST.json and Parquet files.")
     if not (home / "MANIFEST.json").is_file():
         raise DataError(f"{_VARIABLE} must name a folder with MANIFEST.json, got {str(home)!r}.")
     entries = {entry["name"]: entry for entry in json.loads((home / "MANIFEST.json").read_text("utf-8"))}
     if name not in entries:
-        raise DataError(f"`name` must be one of {', '.join(sorted(entries))}; got {name!r}.")
+        raise DataError(f"`name` must be one of {', '.join(sorted(entries))}, got {name!r}.")
     path = home / entries[name]["file"]
     if not path.is_file():
         raise DataError(f"The manifest in {_VARIABLE} lists {name!r}, but its file {path.name!r} is missing.")
@@ -119,16 +119,16 @@ def separated_gaussians(
     separation: float = 5.4,
     margin: float = 3.0,
 ) -> tuple[FloatArray, IntArray]:
-    """Well-separated Gaussian clusters in the box [-1, 1]^d, of the kind of Su et al. (CODASPY 2016).
+    """Well-separated Gaussian clusters in the box [-1, 1]^d, in the style of Su et al. (CODASPY 2016).
 
     The standard deviation of each coordinate is 0.16 / n_clusters^(1 / n_features). Centres are uniform in
-    the box under the condition that no two, and none and the border, are too close. Rows outside the box are
-    clipped to it.
+    the box, given that they keep their distance from each other and from the border. Rows outside the box
+    are clipped to it.
 
     Parameters
     ----------
     n : int
-        The number of rows; the sizes of two clusters differ by at most one.
+        The number of rows. Cluster sizes differ by at most one.
     n_clusters : int
         The number of clusters.
     n_features : int
@@ -139,8 +139,8 @@ def separated_gaussians(
         The least distance between two centres, in standard deviations.
     margin : float, default=3.0
         The least distance between a centre and the border, in standard deviations. At 3, one centre in the
-        middle of the box costs what Table II of Muthukrishnan and Tandon (2026) says it does; at 0, twice
-        as much.
+        middle of the box costs as much as in Table II of Muthukrishnan and Tandon (2026); at 0, twice as
+        much.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def separated_gaussians(
     Raises
     ------
     ParameterError
-        When no placement of that separation is found.
+        If no placement with that separation is found.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def _separated_centers(
     raise ParameterError(
         f"`separation` and `margin` must leave room for {n_clusters} centres {gap:.3g} apart in "
         f"[-{reach:.3g}, {reach:.3g}]^{n_features}; "
-        f"{_MAX_RESTARTS} attempts found none. Take a smaller separation."
+        f"{_MAX_RESTARTS} attempts found none. Use a smaller separation."
     )
 
 
 def _place_center(
     centers: FloatArray, placed: int, gap: float, reach: float, rng: np.random.Generator
 ) -> bool:
-    """Draw `centers[placed]` at a distance from those before it; False when there seems to be no room."""
+    """Draw `centers[placed]` at a distance from earlier ones; return False if there seems to be no room."""
     for _ in range(_MAX_DRAWS):
         centers[placed] = rng.uniform(-reach, reach, centers.shape[1])
         if (((centers[:placed] - centers[placed]) ** 2).sum(axis=1) >= gap**2).all():
@@ -199,7 +199,7 @@ def _place_center(
 
 
 class _Place(NamedTuple):
-    """A built-up ellipse: its share of the people, its middle, half axes and the turn of the long one."""
+    """A built-up ellipse: share of the people, middle, half axes, and angle of the long one."""
 
     name: str
     share: float
@@ -224,20 +224,20 @@ _ROAD_NORTH = (27.5, 24.4, 21.2, 17.2, 14.8, 14.0, 14.2, 16.8, 19.0, 19.8)
 _ROAD_SHARE = 0.03
 
 CITY_BOUNDS = ((0.0, 0.0), (40.0, 30.0))
-"""South-western and north-eastern corner of the map of `city`, in kilometres: public, not read off data."""
+"""South-western and north-eastern corner of `city`'s map, in kilometres: public, not read off data."""
 
 CITY_COLUMNS = ("east_km", "north_km")
 """Names of the two columns of `city`."""
 
 CITY_PLACES = (*(place.name for place in _PLACES), "main road", "countryside")
-"""What the labels of `city` stand for; label -1 is the last, the countryside."""
+"""Places that the labels of `city` stand for. Label -1 is the last one, the countryside."""
 
 
 def city(n: int = 300_000, random_state: RandomState = 0) -> tuple[FloatArray, IntArray]:
     """Simulate where the people of a city by the sea live, for demonstrations on a map.
 
-    A dense old town in the bend of a river, six districts, two satellite towns, a main road with houses along
-    it, and a thinly settled countryside with hamlets. Nobody lives in the river or in the sea.
+    The city has a dense old town in the bend of a river, six districts, two satellite towns, a main road
+    lined with houses, and a thinly populated countryside with hamlets. Nobody lives in the river or the sea.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ _Sampler: TypeAlias = Callable[[int, np.random.Generator], FloatArray]
 
 
 def _on_land(sampler: _Sampler, size: int, rng: np.random.Generator) -> FloatArray:
-    """Draw until `size` homes lie on land; most of every place does."""
+    """Draw until `size` homes lie on land; most of every place is land."""
     homes = np.empty((0, 2))
     while len(homes) < size:
         drawn = sampler(size, rng)

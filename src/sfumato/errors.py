@@ -1,4 +1,4 @@
-"""Errors and warnings of sfumato. Messages echo parameters and never data."""
+"""Errors and warnings of sfumato. Messages repeat parameters, never data."""
 
 
 class SfumatoError(Exception):
@@ -6,19 +6,19 @@ class SfumatoError(Exception):
 
 
 class ParameterError(SfumatoError, ValueError):
-    """A public parameter (bounds, budget, number of clusters, ...) is not usable."""
+    """A public parameter (bounds, budget, number of clusters, ...) is invalid."""
 
 
 class DataError(SfumatoError, ValueError):
-    """The table is not of the declared shape or type. The message never names a value or a row."""
+    """The table does not have the declared shape or type. The message never names a value or a row."""
 
 
 class PlanError(SfumatoError, RuntimeError):
-    """A step was asked that the plan does not declare, or asked more often than declared."""
+    """A step was asked that the plan does not declare, or more often than declared."""
 
 
 class BudgetExceededError(SfumatoError, RuntimeError):
-    """A charge asks for more than is left of a budget."""
+    """A charge asks for more than the remaining budget."""
 
 
 class LedgerError(SfumatoError, RuntimeError):
@@ -30,8 +30,8 @@ class ReleaseError(SfumatoError, ValueError):
 
 
 class GuaranteeWarning(UserWarning):
-    """A parameter is usable, but the guarantee that comes with it is weak. Depends on public numbers only."""
+    """A parameter is valid, but its guarantee is weak. Depends on public numbers only."""
 
 
 class LedgerWarning(UserWarning):
-    """A run was charged and released, but the ledger could not note that it was."""
+    """A run was charged and released, but the ledger could not record the outcome."""

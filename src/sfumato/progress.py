@@ -1,4 +1,4 @@
-"""How far a long fit has come, for whoever wants to see it. Shares of work only, never numbers of rows."""
+"""Progress of a long fit. It reports shares of the work, never numbers of rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def progress(listener: Listener | None = None) -> Iterator[None]:
     Parameters
     ----------
     listener : callable, optional
-        Called with the name of the current step and the share of the data that was read for it, from 0 to 1.
-        Engines that read files report as they go, others at the start and at the end. By default a line on
-        the terminal.
+        Called with the name of the current step and the share of its data already read, from 0 to 1. Engines
+        that read files report as they go, others at the start and the end. By default, prints a line to the
+        terminal.
 
     Examples
     --------
@@ -43,13 +43,13 @@ def progress(listener: Listener | None = None) -> Iterator[None]:
 
 
 def begin(step: str) -> None:
-    """Say which step begins."""
+    """Announce the step that begins."""
     _step.set(step)
     reporter()(0.0)
 
 
 def reporter() -> Callable[[float], None]:
-    """What to call with the share of the current step that is done, from any thread."""
+    """Function to call with the finished share of the current step, from any thread."""
     listener, step = _listener.get(), _step.get()
     return (lambda share: listener(step, share)) if listener else (lambda share: None)
 

@@ -27,9 +27,9 @@ def orthonormal(n_components: int, n_features: int, seed: int) -> FloatArray:
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Project rows to a few public random directions.
 
-    Noise grows with the number of columns, and random directions keep clusters apart, so that clustering a
-    projection may be worth more than clustering all columns. The directions are orthonormal and drawn from a
-    public seed; rows are brought into the domain first.
+    Noise grows with the number of columns, while random directions keep clusters apart. Clustering a
+    projection can therefore beat clustering all columns. The directions are orthonormal and drawn from a
+    public seed. Rows are first clipped to the bounds.
 
     Parameters
     ----------
@@ -38,22 +38,22 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     bounds : (low, high) or Ball
         Public bounds of the columns, never read off the data.
     seed : int
-        Public seed of the directions. It has nothing to do with noise and may be published.
+        Public seed of the directions. It is unrelated to the noise and may be published.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, d)
         The directions.
     bounds_ : Ball
-        Public ball that holds every projected row: the `bounds` of an estimator that is fitted on them.
+        Public ball that contains every projected row. Use it as the `bounds` of an estimator fitted on them.
     n_features_in_ : int
 
     Privacy
     -------
-    A public linear map of each row by itself: tables that differ in one row are projected to tables that
-    differ in one row, so that the guarantee of whatever is fitted on projected rows holds for the rows
-    themselves. ``fit`` learns nothing but the number of columns, and spends nothing. What ``transform``
-    returns is as private as the rows that went in: never publish it. Proof: docs/proofs/kmeans.md.
+    A public linear map is applied to each row separately, so tables that differ in one row stay tables that
+    differ in one row. The guarantee of anything fitted on projected rows therefore holds for the original
+    rows. ``fit`` learns only the number of columns and spends nothing. The result of ``transform`` is as
+    sensitive as its input: never publish it. Proof: docs/proofs/kmeans.md.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.seed = seed
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Draw the directions for as many columns as `X` has. Its values are not used.
+        """Draw the directions for the number of columns in `X`. Its values are not used.
 
         Parameters
         ----------
@@ -102,12 +102,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return project(self._domain.clip(self._checked(X, reset=False)), self.components_)
 
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
-        """Points of the domain that project to the given ones, as near to its middle as possible.
+        """Points that project to the given ones, as near to the middle of the bounds as possible.
 
         Parameters
         ----------
         X : array-like of shape (n, n_components)
-            Projected rows or, more to the point, released centres of them.
+            Projected rows or, more usefully, released centres.
         """
         check_is_fitted(self, "components_")
         points = checked(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
@@ -136,9 +136,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def _ball_around(domain: Domain, components: FloatArray) -> Ball:
-    """Ball that holds the projection of the whole domain, whatever the rounding.
+    """Ball that contains the projection of the whole domain, whatever the rounding.
 
-    Orthonormal directions shorten; each coordinate of a box is also bounded by itself.
+    Orthonormal directions never lengthen a vector. For a box, each coordinate also has a bound of its own.
     """
     if domain.radius is None:
         half = domain.half_width

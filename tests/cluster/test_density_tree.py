@@ -172,7 +172,7 @@ def test_cut_at_levels():
         ({"n_clusters": 10**7}, "`n_clusters` must be an integer"),
         ({"level": 0}, "`level` must be a positive number"),
         ({"level": math.nan}, "`level` must be a positive number"),
-        ({"n_clusters": 2, "level": 1.0}, "give `n_clusters` or `level`, not both"),
+        ({"n_clusters": 2, "level": 1.0}, "use `n_clusters` or `level`, not both"),
     ],
     ids=str,
 )

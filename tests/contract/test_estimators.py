@@ -137,7 +137,7 @@ class TestFitted:
         again = copy.deepcopy(model)
         assert (again.predict(table) == model.labels_).all()
         assert "_table" not in vars(again)
-        with pytest.raises(AttributeError, match="kept only by the object that was fitted"):
+        with pytest.raises(AttributeError, match="only the fitted object keeps"):
             _ = again.labels_
         assert "_table" not in vars(copy.copy(model))
 

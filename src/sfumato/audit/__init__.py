@@ -1,4 +1,4 @@
-"""Attacks on private algorithms: lower bounds on what a release really gives away about one unit."""
+"""Attacks on private algorithms: lower bounds on what a release really reveals about one unit."""
 
 from sfumato.audit.attack import AuditResult, audit, audit_estimator, compare
 from sfumato.audit.features import features

@@ -1,4 +1,4 @@
-"""Run an algorithm many times on two neighbours, learn to tell them apart, and say what that proves."""
+"""Run an algorithm many times on two neighbours, learn to tell them apart, and state what that proves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run: TypeAlias = Callable[[Any, int | None], Any]
 Statistic: TypeAlias = Callable[[Any], float]
 Outcome: TypeAlias = dict[str, float]
 
-FAILED = "failed"  # a run that raises tells something, too
+FAILED = "failed"  # a run that raises an error is an outcome too
 FEWEST_RUNS = 40
 BATCH = 25
 LARGEST_SEED = 2**31
@@ -36,7 +36,7 @@ LARGEST = 1e100  # squares stay finite
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What runs on one pair of neighbours have shown.
+    """What the runs on one pair of neighbours show.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class AuditResult:
     budget : Budget
         The promise.
     lower : float
-        Epsilon (at the promise's delta) or rho is at least this, with `confidence`.
+        With this `confidence`, epsilon (at the promised delta) or rho is at least this.
     confidence : float
     event : str
-        The event that tells the neighbours apart, as it was chosen on the first half of the runs.
+        The event that tells the neighbours apart, chosen on the first half of the runs.
     likelier : str
-        The table on which it is the likelier one: "with" or "without" the unit.
+        The table on which the event is more likely: "with" or "without" the unit.
     n_likely, n_unlikely : int
-        How often it happened on that table, and on the other, in the second half.
+        How often it happened in the second half, on that table and on the other.
     n_runs : int
-        Runs of the second half, on each table.
+        Number of runs in the second half, on each table.
     n_failed : int
-        Runs that raised an error, of all. An error is seen by everybody, so it counts as an outcome.
+        Number of runs in both halves that raised an error. Everybody sees an error, so it is an outcome.
     """
 
     pair: str
@@ -83,11 +83,11 @@ class AuditResult:
 
     @property
     def verdict(self) -> str:
-        """The finding in words."""
+        """The result in words."""
         return "BROKEN: more is lost than promised" if self.broken else "no contradiction found"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all fields, ready for JSON."""
         said = {**asdict(self), "budget": self.budget.to_dict()}
         return said | {"promise": self.promise, "broken": self.broken, "verdict": self.verdict}
 
@@ -110,8 +110,8 @@ def audit(
 ) -> AuditResult:
     """Lower bound on the privacy loss of an algorithm on two neighbours.
 
-    The first half of the runs chooses an event, the second half counts it: see `lower_bound` for what that
-    proves, and docs/audit.md for the whole argument.
+    The first half of the runs chooses an event, and the second half counts it. `lower_bound` explains what
+    that proves; docs/audit.md gives the whole argument.
 
     Parameters
     ----------
@@ -119,28 +119,28 @@ def audit(
         ``run(table, seed)`` returns what would be released: a `Release`, a model, an array or a number.
     pair : Pair
     budget : Budget
-        The promise that is put to the test.
+        The promise to test.
     n_runs : int
         Runs on each of the two tables, at least 40.
     confidence : float
-        Probability with which the bound holds, over the noise of all runs.
+        Probability that the bound holds, over the noise of all runs.
     statistic : callable, optional
-        A number to look at in a released value. By default all that `features` finds, and a learned sum.
+        Computes one number from a released value. By default everything `features` finds, and a learned sum.
     random_state : int or None
-        Where the seeds of the runs come from; they all differ. None: every run is given None for a seed, and
-        takes its noise from the operating system.
+        Seed of the runs' own seeds, which all differ. With None, every run gets the seed None and takes its
+        noise from the operating system.
     n_jobs : int
-        Processes.
+        Number of processes.
     progress : callable, optional
-        Called with the share of the runs that is done.
+        Called with the share of runs that are done.
 
     Privacy
     -------
-    Reads the tables of the pair, which are made up. An audit finds mistakes; it proves no promise.
+    Reads the tables of the pair, which are synthetic. An audit finds mistakes; it cannot prove a promise.
 
     Examples
     --------
-    A count that has half of the noise it needs:
+    A count with half the noise it needs:
 
     >>> from fractions import Fraction
     >>> from sfumato.private.mechanisms import Entropy, discrete_laplace
@@ -169,7 +169,7 @@ def audit(
             progress(len(outcomes) / (2 * n_runs))
     n_failed = sum(FAILED in outcome for outcome in outcomes)
     if n_failed == len(outcomes):
-        read(run(pair.with_unit, seeds[0]))  # raises what all runs raised
+        read(run(pair.with_unit, seeds[0]))  # raises the error that all runs raised
     names = sorted(set().union(*outcomes[: n_runs // 2], *outcomes[n_runs : n_runs + n_runs // 2]))
     scores = _matrix(outcomes, names)
     found = compare(scores[:n_runs], scores[n_runs:], budget, confidence=confidence, names=names)
@@ -188,17 +188,17 @@ def audit_estimator(
     Parameters
     ----------
     estimator : PrivateClusterer
-        With its budget and its own parameters. Each pair sets bounds and unit; no ledger is charged.
+        With its budget and its own parameters. Each pair sets the bounds and unit. No ledger is charged.
     pairs : sequence of Pair
     confidence : float
-        Probability with which all bounds hold together: each is given an equal part of what is missing to 1.
+        Probability that all bounds hold together. They share the remaining probability of error equally.
     **options
-        Those of `audit`: n_runs, random_state, n_jobs, statistic, progress.
+        Options of `audit`: n_runs, random_state, n_jobs, statistic, progress.
 
     Yields
     ------
     AuditResult
-        One for each pair.
+        One per pair.
 
     Examples
     --------
@@ -222,10 +222,10 @@ def compare(
     confidence: float = 0.99,
     names: Sequence[str] | None = None,
 ) -> AuditResult:
-    """Lower bound from scores of runs on two neighbours, of shape (n_runs, n_scores) and of equal length.
+    """Lower bound from the scores of runs on two neighbours, both of shape (n_runs, n_scores).
 
-    The first quarter learns a sum of the scores, the second chooses a score and a threshold, and the second
-    half counts. A single score needs no sum: the whole first half chooses.
+    The first quarter learns a sum of the scores, the second quarter chooses a score and a threshold, and the
+    second half counts. A single score needs no sum, so the whole first half chooses.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The choice of an event that tells two neighbours apart, from runs that are not counted afterwards."""
+"""Choose an event that tells two neighbours apart, on runs that are not counted afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FARTHEST = 5.0  # standard deviations: noise has long tails, which would drown a
 
 @dataclass(frozen=True)
 class Combination:
-    """A weighted sum of features, each in its standard deviations."""
+    """A weighted sum of features, each in units of its standard deviation."""
 
     mean: FloatArray
     scale: FloatArray
@@ -54,12 +54,12 @@ class Event:
     Parameters
     ----------
     score : int
-        Which column of the scores.
+        Column of the scores.
     threshold : float
     at_least : bool
-        Whether the event is to reach the threshold.
+        Whether the event means reaching the threshold, or staying below it.
     likelier_on_one : bool
-        On which of the two tables the event is the likelier one.
+        Whether the event is more likely on the first of the two tables.
     """
 
     score: int
@@ -68,20 +68,20 @@ class Event:
     likelier_on_one: bool
 
     def count(self, scores: FloatArray) -> int:
-        """In how many rows of scores it happened."""
+        """Number of rows of scores in which the event happened."""
         reached = int((scores[:, self.score] >= self.threshold).sum())
         return reached if self.at_least else len(scores) - reached
 
     def in_words(self, names: Sequence[str]) -> str:
-        """Which score it is about, and on which side of the threshold."""
+        """The score and the side of the threshold."""
         return f"{names[self.score]} {'>=' if self.at_least else '<'} {self.threshold:.6g}"
 
 
 def choose_event(one: FloatArray, other: FloatArray, budget: Budget, miss: float) -> Event:
-    """The event with the largest lower bound on these samples, of shape (n, n_scores) and of equal length.
+    """The event with the largest lower bound on these samples, both of shape (n, n_scores).
 
-    Of so many events some look good by chance, above all rare ones, so that limits are wider here than where
-    the event is counted. If no event stands out of them, frequencies alone decide.
+    Among many events some look good by chance, above all rare ones. The limits are therefore wider here than
+    where the event is counted. If no event stands out, frequencies alone decide.
     """
     best, event = _best_event(one, other, budget, miss * CAUTION)
     return event if best > 0 else _best_event(one, other, budget, EVEN_ODDS)[1]

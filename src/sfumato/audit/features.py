@@ -15,13 +15,13 @@ MOST_ENTRIES = 64  # of an array that are taken one by one; of longer ones, what
 
 
 def features(value: Any, places: FloatArray) -> dict[str, float]:
-    """Numbers in a released value, and what it says about some places.
+    """Numbers in a released value, and what the value says about some places.
 
     Parameters
     ----------
     value : Release, model, array, number, or a fitted estimator with a ``release_``
     places : float array of shape (n, d)
-        Where to look: the nearest centre, its cluster's size, the counts of cells.
+        Where to look for the nearest centre, its cluster's size and the counts of cells.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _of_model(model: Any, name: str, places: FloatArray) -> Iterator[tuple[str, 
 
 
 def _of_centers(centers: FloatArray, sizes: Any, places: FloatArray) -> Iterator[tuple[str, float]]:
-    """Distances in the greatest coordinate: bounds, and what keeps away from them, are boxes."""
+    """Use the largest coordinate difference as distance, because bounds are boxes."""
     for i, place in enumerate(places):
         distances = np.abs(centers - place).max(axis=1)
         nearest = int(distances.argmin())
@@ -84,7 +84,7 @@ def _of_centers(centers: FloatArray, sizes: Any, places: FloatArray) -> Iterator
 
 
 def _of_cells(parts: dict[str, Any], name: str, places: FloatArray) -> Iterator[tuple[str, float]]:
-    """What arrays over the cells of a grid, or over those of them that are listed, say at the places."""
+    """Values at the places, from arrays over all cells of a grid or over its listed cells."""
     at, listed = parts["grid"].index(places), parts.get("cells")
     for part, values in parts.items():
         if not isinstance(values, np.ndarray) or part == "cells":

@@ -1,4 +1,4 @@
-"""From how often an event happened on two neighbours to a lower bound on the privacy loss."""
+"""Lower bound on the privacy loss, from how often an event happened on two neighbours."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ RENYI_ORDERS = np.geomspace(1.01, 1000.0, 40)
 def lower_bound(
     budget: Budget, n_likely: int, n_unlikely: int, n_runs: int, confidence: float = 0.99
 ) -> float:
-    """Epsilon (or rho) is at least this, with the given confidence.
+    """Lower bound on epsilon (or rho) that holds with the given confidence.
 
     Parameters
     ----------
     budget : Budget
-        The promise: its kind and its delta say what is bounded. A budget in rho gives a bound on rho, any
-        other a bound on epsilon at its delta.
+        The promise. A budget in rho gives a bound on rho, any other a bound on epsilon at its delta.
     n_likely, n_unlikely : int
-        In how many of `n_runs` independent runs each an event happened on two neighbours. The event, and
+        How often an event happened in `n_runs` independent runs on each of two neighbours. The event, and
         which neighbour is which, must have been chosen without looking at these runs.
     n_runs : int
     confidence : float
@@ -39,9 +38,9 @@ def lower_bound(
     -----
     Let p and q be the probabilities of the event. Each limit of Clopper and Pearson (1934) fails with
     probability at most (1 - confidence) / 2, so p >= p_low and q <= q_high hold together with `confidence`.
-    Then (epsilon, delta) needs epsilon >= log((p - delta) / q) >= log((p_low - delta) / q_high). And rho-zCDP
-    needs D_a(p || q) <= a rho for the Rényi divergence of the two-point laws at every order a > 1, by
-    data processing; where p > q it grows with p and falls with q, so that p_low and q_high bound it as well.
+    Then (epsilon, delta) needs epsilon >= log((p - delta) / q) >= log((p_low - delta) / q_high). By data
+    processing, rho-zCDP needs D_a(p || q) <= a rho for the Rényi divergence of the two-point laws at every
+    order a > 1. Where p > q this divergence grows with p and falls with q, so p_low and q_high bound it too.
 
     Examples
     --------
@@ -61,7 +60,7 @@ def lower_bound(
 
 
 def limits(n_runs: int, miss: float) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper limits of a probability for every number of hits, each failing in half of `miss`."""
+    """Limits of a probability for every number of hits; each fails with probability `miss` / 2."""
     hits = np.arange(n_runs + 1, dtype=np.float64)
     low, high = np.zeros(n_runs + 1), np.ones(n_runs + 1)
     low[1:] = stats.beta.ppf(miss / 2, hits[1:], n_runs - hits[1:] + 1)
@@ -70,13 +69,13 @@ def limits(n_runs: int, miss: float) -> tuple[FloatArray, FloatArray]:
 
 
 def least_loss(budget: Budget, p: ArrayLike, q: ArrayLike) -> FloatArray:
-    """Least epsilon at the budget's delta, or least rho, with which one event can have probabilities p and q.
+    """Least epsilon at the budget's delta, or least rho, that allows one event the probabilities p and q.
 
     Parameters
     ----------
     budget : Budget
     p, q : array-like
-        Below 1 and above 0, as limits of Clopper and Pearson are on these sides.
+        p below 1 and q above 0, as with Clopper and Pearson's limits.
     """
     p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     if budget.rho is None:

@@ -1,4 +1,4 @@
-"""Neighbouring tables on which mistakes show: each has one unit that its neighbour lacks."""
+"""Neighbouring tables that reveal mistakes: one of them has a unit that the other lacks."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Pair:
     ----------
     name : str
     with_unit, without_unit : table
-        What `run` is given in turn: arrays or tables of Arrow.
+        Arrays or Arrow tables, passed to `run` in turn.
     places : float array of shape (n, d)
-        Points at which an attacker who knows both tables would look: the unit's own first.
+        Points where an attacker who knows both tables would look, the unit's own first.
     parameters : mapping
-        Public parameters with which an estimator takes these tables: bounds, and the unit.
+        Public parameters that an estimator needs for these tables: bounds and unit.
     """
 
     name: str
@@ -49,12 +49,12 @@ def _pair(name: str, others: FloatArray, unit: tuple[float, float]) -> Pair:
 
 
 def _spread(center: tuple[float, float], width: float = 0.2) -> FloatArray:
-    """Rows around a place, the same every time."""
+    """Rows around a place; the same rows in every call."""
     return np.random.default_rng(0).uniform(-width, width, size=(N_OTHERS, 2)) + center
 
 
 def _person() -> Pair:
-    """A person whose rows are all in one place, many more of them than are used."""
+    """A person with many more rows than the cap, all in one place."""
     others, newcomer = _spread((-0.5, -0.5)), np.repeat(_rows((0.9, 0.9)), 5 * MAX_ROWS, axis=0)
     names = [f"person {i // 2}" for i in range(len(others))]
     bounds = {"east": (LOW, HIGH), "north": (LOW, HIGH)}
@@ -75,18 +75,18 @@ def _table(rows: FloatArray, people: list[str]) -> pa.Table:
 PAIRS: dict[str, Pair] = {
     pair.name: pair
     for pair in (
-        # In the far corner a row moves sums as much as a row can.
+        # A row in the far corner moves sums as far as any row can.
         _pair("outlier", _spread((-0.5, -0.5)), (HIGH, HIGH)),
-        # One more of many rows that are the same.
+        # One more copy of a row that occurs many times.
         _pair("duplicate", np.repeat(_rows((0.5, 0.5)), 2 * N_OTHERS, axis=0), (0.5, 0.5)),
-        # All others are the same row: a cluster is this row's alone, and empty without it. They are so many
-        # that noise seldom moves their centre away.
+        # All other rows are equal, so one cluster has this row alone and is empty without it. There are
+        # enough of them that noise seldom moves their centre away.
         _pair("emptied cluster", np.repeat(_rows((-0.5, -0.5)), N_ALIKE, axis=0), (0.75, 0.75)),
-        # On the border of cells, of a grid as of two clusters.
+        # On a border between cells of a grid, and between two clusters.
         _pair("border", np.concatenate([_spread((-0.5, -0.5)), _spread((0.5, 0.5))]), MIDDLE),
-        # A table of one row, and one of none.
+        # A table with one row, and an empty one.
         Pair("nobody", _rows((0.75, 0.75)), np.empty((0, 2)), _rows((0.75, 0.75), MIDDLE)),
         _person(),
     )
 }
-"""Pairs by their names: outlier, duplicate, emptied cluster, border, nobody, person."""
+"""Pairs by name: outlier, duplicate, emptied cluster, border, nobody, person."""

@@ -23,8 +23,8 @@ from sfumato.public.means import project_to_simplex
 from sfumato.public.models import CentreModel
 from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
-MOST_LEVELS = 40  # a limit
-PUBLIC_SEED = 20210
+MOST_CUTS = 40  # a limit
+SKETCH_SEED = 20210
 
 # Tuned: docs/notes/constants.md#coreset
 # Of what refinement leaves; the rest buys the final sums:
@@ -35,14 +35,14 @@ MEANS_SHARE = Fraction(3, 20)
 DISTANCES_SHARE = Fraction(1, 50)
 SKETCH_ROUNDS = 2
 SKETCH_DIRECTIONS = 6  # 2^6 cells, whose noise is averaged out again over the halves of a direction
-EXTRA_LEVELS = 3  # about 2^3 leaves per cluster
-N_BINS = 64  # of a leaf along its direction; a power of two
+EXTRA_CUTS = 3  # about 2^3 leaves per cluster
+CUT_BINS = 64  # of a leaf along its direction; a power of two
 LEFT_OVER = 0.4  # variance along a direction after a cut at the mean: 1 - 2/pi for a normal law
 WINDOW = 0.35  # a cut is at most this many standard deviations from the mean
 LEAST_OF_CLUSTER = 0.25  # smaller leaves, in mean cluster sizes, are not cut
 LEAST_OF_NOISE = 4  # nor are leaves below this many standard deviations of a count
-RADII_PER_OCTAVE, N_OCTAVES = 4, 10
-N_STARTS = 30
+LEAF_BINS_PER_OCTAVE, LEAF_OCTAVES = 4, 10
+CORESET_STARTS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def _principal_directions(curator: Questions, n: int) -> tuple[FloatArray, Float
     middle = curator.sums("middle", Tree.root(), domain.midpoint[None], np.array([radius]))
     shift = middle.sums / max(middle.sizes[0], middle.size_std, 1.0)
     mean = domain.clip(domain.midpoint + shift)
-    found = orthonormal(min(SKETCH_DIRECTIONS, domain.n_features), domain.n_features, PUBLIC_SEED)
+    found = orthonormal(min(SKETCH_DIRECTIONS, domain.n_features), domain.n_features, SKETCH_SEED)
     strengths = np.ones(len(found))
     for _ in range(SKETCH_ROUNDS):
         cells = _all_halves(found, mean[0])
@@ -118,7 +118,7 @@ def _principal_directions(curator: Questions, n: int) -> tuple[FloatArray, Float
         sides = 2.0 * (np.arange(cells.n_cells)[:, None] >> np.arange(len(found)) & 1) - 1
         _, strengths, found = np.linalg.svd(sides.T @ (noisy.sums / radius), full_matrices=False)
     variances = (strengths / max(float(strengths[0]), 1e-300)) ** 2
-    spare = orthonormal(min(n, domain.n_features), domain.n_features, PUBLIC_SEED)
+    spare = orthonormal(min(n, domain.n_features), domain.n_features, SKETCH_SEED)
     all_rows = np.linalg.qr(np.concatenate([found, spare]).T)[0].T[: max(len(found), len(spare))]
     rest = np.full(len(all_rows) - len(found), variances[-1] / 2)
     return np.ascontiguousarray(all_rows), np.concatenate([variances, rest])
@@ -189,7 +189,7 @@ def _grow(curator: Questions, n_clusters: int, depth: int) -> _Leaves:
     least = 0.0
     for column in _schedule(variances, depth):
         active = np.flatnonzero(leaves.sizes >= least)
-        edges = middle[column] + reach[column] * np.linspace(-1, 1, N_BINS + 1)[1:-1]
+        edges = middle[column] + reach[column] * np.linspace(-1, 1, CUT_BINS + 1)[1:-1]
         finer, cells = _sliced(leaves.tree, active, column, edges)
         noisy = curator.cells("cuts", finer)
         noisy_bins = noisy.values[cells].astype(np.float64)
@@ -212,7 +212,7 @@ def _coreset(curator: Questions, leaves: _Leaves) -> tuple[FloatArray, FloatArra
     sizes = np.zeros(n)
     for step in ("means", "sums"):
         if step == "sums":
-            edges = distance_edges(domain, RADII_PER_OCTAVE, N_OCTAVES)
+            edges = distance_edges(domain, LEAF_BINS_PER_OCTAVE, LEAF_OCTAVES)
             reach = Reach.read(curator.distances("distances", tree, points, edges).values, edges)
             radius = reach.holding(MOST_ROWS)
         noisy = curator.sums(step, tree, points, np.full(n, radius))
@@ -228,11 +228,13 @@ def _centres(
     """Weighted k-means on the coreset. If it has too few points, public ones of no weight are added."""
     missing = n_clusters - len(points)
     if missing >= 0:
-        rng = np.random.default_rng(PUBLIC_SEED)
+        rng = np.random.default_rng(SKETCH_SEED)
         anywhere = domain.midpoint + rng.uniform(-1, 1, (missing, domain.n_features)) * domain.half_width
         return domain.clip(np.concatenate([points, anywhere])), np.concatenate([sizes, np.zeros(missing)])
     unit = domain.reach  # so that squares neither overflow nor vanish
-    scaled, weights = weighted_kmeans((points - domain.midpoint) / unit, sizes, n_clusters, n_init=N_STARTS)
+    scaled, weights = weighted_kmeans(
+        (points - domain.midpoint) / unit, sizes, n_clusters, n_init=CORESET_STARTS
+    )
     return domain.clip(domain.midpoint + scaled * unit), weights
 
 
@@ -287,14 +289,14 @@ class CoresetKMeans(PrivateClusterer):
 
     n_clusters: int = parameter(whole(MOST_CLUSTERS), default=8)
     _: KW_ONLY
-    max_depth: int | Auto = parameter(auto_or(whole(MOST_LEVELS)), default="auto")
+    max_depth: int | Auto = parameter(auto_or(whole(MOST_CUTS)), default="auto")
     refine: bool = parameter(flag, default=True)
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
         """What a forecast needs to know."""
-        n_leaves = 2 ** ((n_clusters - 1).bit_length() + EXTRA_LEVELS)
+        n_leaves = 2 ** ((n_clusters - 1).bit_length() + EXTRA_CUTS)
         cuts = Visible("cuts", LEAST_OF_NOISE, in_sums=False)
-        found = Traits((cuts,), n_integers=n_leaves * N_BINS)
+        found = Traits((cuts,), n_integers=n_leaves * CUT_BINS)
         return found.then(refinement_traits(domain, n_clusters)) if self.refine else found
 
     def _plan(self, domain: Domain) -> Plan:
@@ -321,5 +323,5 @@ class CoresetKMeans(PrivateClusterer):
 
     def _depth(self) -> int:
         if self.max_depth == "auto":
-            return int(self.n_clusters - 1).bit_length() + EXTRA_LEVELS
+            return int(self.n_clusters - 1).bit_length() + EXTRA_CUTS
         return int(self.max_depth)

@@ -26,10 +26,10 @@ MOST_LEVELS = 12  # a limit: 4096 leaves
 FLAT_LEAF_RADIUS = 1e-200  # a leaf may be flat in all columns
 
 # Tuned: docs/notes/constants.md#dpm
-N_BINS = 128
+SPLIT_BINS = 128
 LARGE = 2.2  # times the least size: the sides of a cut are seldom even
 EXTRA_LEVELS = 2  # a tree of uneven splits is deeper than the number of its leaves needs
-ROWS_SHARE = Fraction(1, 50)
+COUNT_SHARE = Fraction(1, 50)
 TREE_SHARE, LEAVES_SHARE = Fraction(2, 9), Fraction(1, 9)  # with refinement; without, leaves take the rest
 LEAF_ABOVE = 2.0  # a leaf is worth having if its size is this many times the noise in it
 MEANINGFUL = 2.0  # ... and this many times the noise of its sum, in units of the radius of its box
@@ -119,18 +119,18 @@ class DPM(PrivateClusterer):
         """What a forecast needs to know."""
         sizes = tuple(f"sizes {level}" for level in range(1, self._n_levels + 1))
         tree = SplitTree(sizes, LEAF_ABOVE, partial(smallest_leaf, max_depth=self.max_depth))
-        found = Traits(n_integers=2**self.max_depth * domain.n_features * N_BINS, tree=tree)
+        found = Traits(n_integers=2**self.max_depth * domain.n_features * SPLIT_BINS, tree=tree)
         return found.then(refinement_traits(domain, n_clusters, split=False)) if self.refine else found
 
     def _plan(self, domain: Domain) -> Plan:
         if self.t < 2 * self.q:
             raise ParameterError(f"`t` must be at least 2 q, got t={self.t!r} with q={self.q!r}")
         choice = self._rule().sensitivity
-        steps = [Step("rows", ROWS_SHARE)]
+        steps = [Step("rows", COUNT_SHARE)]
         for level, share in enumerate(_level_shares(self._n_levels), start=1):
             steps.append(Step(f"splits {level}", TREE_SHARE * share / 2, sensitivity=choice, selection=True))
             steps.append(Step(f"sizes {level}", TREE_SHARE * share / 2))
-        rest = 1 - ROWS_SHARE - TREE_SHARE
+        rest = 1 - COUNT_SHARE - TREE_SHARE
         leaves = LEAVES_SHARE if self.refine else rest
         steps.append(Step("leaves", leaves, sensitivity=sums_sensitivity(domain)))
         if self.refine:
@@ -175,7 +175,7 @@ class DPM(PrivateClusterer):
 
     def _rule(self) -> SplitRule:
         interval = None if self.interval == "auto" else float(self.interval)
-        return SplitRule.of(N_BINS, self.t, self.q, self.alpha, interval, WIDTH_BONUS)
+        return SplitRule.of(SPLIT_BINS, self.t, self.q, self.alpha, interval, WIDTH_BONUS)
 
 
 def smallest_leaf(curator: Questions, rows: float, max_depth: int) -> float:

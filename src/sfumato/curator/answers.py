@@ -1,4 +1,4 @@
-"""What the curator hands out: released values, and the noise that is in them. Public."""
+"""The curator's answers: released values and the noise in them. Public."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sfumato.domain import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Noisy:
-    """A released vector of integers and the noise that is in it. Public.
+    """A released vector of integers and the noise in it. Public.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class NoisyCells:
     cells : int array of shape (n_passing,)
         Increasing.
     counts : int array of shape (n_passing,)
-        At least the threshold each.
+        Each at least the threshold.
     threshold : int
     record : Record
         The mechanism, its sensitivity and its scale.
@@ -90,7 +90,7 @@ class NoisyMoments:
     sums : float array of shape (n_groups, d)
         Sums of clipped displacements from the origin, in the units of the data.
     seconds : float array of shape (n_groups, d, d), (n_groups, d) or (n_groups,)
-        Sums of their products, about the origin: symmetric matrices, diagonals or squared norms, by shape.
+        Sums of the displacements' products: symmetric matrices, diagonals or squared norms, by shape.
     size_std : float
         Standard deviation of the noise in each size and in each number of clipped rows.
     sum_std : float array of shape (n_groups,)
@@ -117,7 +117,7 @@ class NoisyMeans:
     means : float array of shape (n, d)
         In the units of the data.
     units : float array of shape (d,)
-        How far one unit of the noise moves a mean, along each column.
+        How far one unit of noise moves a mean along each column.
     record : Record
         The mechanism, its sensitivity and its scale.
     """
@@ -129,7 +129,7 @@ class NoisyMeans:
 
 @dataclass(frozen=True)
 class NoisySplits:
-    """Chosen splits of groups and released sizes of their sides. Public.
+    """The split chosen for each group and the released sizes of its two sides. Public.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""The curator itself. Only it holds an engine and a source of randomness at once.
+"""The curator. Only it holds both an engine and a source of randomness.
 
-It runs the steps of a priced plan, and nothing else.
+It runs the steps of a priced plan and nothing else.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ from sfumato.progress import begin, reporter
 
 
 class Curator(Questions):
-    """Answers the questions that a plan declares, with noise, and records every answer.
+    """Answers the questions of a plan with noise, and records every answer.
 
-    An estimator asks in public terms and sees only what comes back. Control flow depends on the plan and on
+    An estimator asks in public terms and sees only the answers. Control flow depends on the plan and on
     earlier answers, never on rows.
 
     Parameters
     ----------
     engine : Engine
-        Where the rows are.
+        Holds the rows.
     domain : Domain
     plan : PricedPlan
     entropy : Entropy
 
     Privacy
     -------
-    Each answer is an aggregate of proved sensitivity plus exact discrete noise of the scale that the plan
+    Each answer is an aggregate of proved sensitivity plus exact discrete noise at the scale that the plan
     pays for. The whole run is the adaptive composition of its records.
     """
 
@@ -79,11 +79,11 @@ class Curator(Questions):
         return tuple(self._records)
 
     def statement(self) -> PrivacyStatement:
-        """What was promised and what was asked, so far."""
+        """What was promised, and what was asked so far."""
         return PrivacyStatement(self.plan.budget, self.domain.unit, self.records, self._entropy.seeded)
 
     def narrow(self, low: FloatArray, high: FloatArray) -> None:
-        """Clip rows to released bounds from here on."""
+        """Clip rows to released bounds from now on."""
         self.domain = Domain.from_bounds((low, high), self.domain.n_features, self.domain.unit)
         self._narrowed = True
 
@@ -175,7 +175,7 @@ class Curator(Questions):
         return NoisySplits(*marginals.split_at(chosen), noisy_sides.values, noisy_sides.std)
 
     def select(self, step: str, scores: Aggregate) -> int:
-        """Index of a high score, chosen privately. The scores themselves stay secret."""
+        """Index of a high score, selected privately. The scores themselves stay secret."""
         record = self._declare(step, scores.sensitivity, selection=True)
         return self._choose(record, self._fold(scores))
 
@@ -219,11 +219,11 @@ class Curator(Questions):
         return choose(raw_scores, 1 / record.scale, self._entropy)
 
     def _declare(self, step: str, sensitivity: Sensitivity, *, selection: bool) -> Record:
-        """Refuse what the plan does not pay for; record the rest. No row has been read when this returns."""
+        """Record an ask, or raise if the plan does not pay for it. No row has been read by then."""
         priced = self.plan[step]
         asked = sum(record.step == step for record in self._records)
         if asked >= priced.step.repeats:
-            raise PlanError(f"step {step!r} was declared for {priced.step.repeats} ask(s) and is used up")
+            raise PlanError(f"step {step!r} was declared for {priced.step.repeats} ask(s), all used up")
         if selection != priced.step.selection:
             declared = "a selection" if priced.step.selection else "additive noise"
             raise PlanError(f"step {step!r} was declared as {declared}")
@@ -234,8 +234,8 @@ class Curator(Questions):
         return record
 
     def _check_sensitivity(self, priced: PricedStep, record: Record) -> None:
-        # One entry is accounted by its exact discrete law, which depends on the sensitivity itself; for
-        # several, the cost depends on the ratio of sensitivity to scale alone, so a smaller one is fine.
+        # A single entry is accounted by its exact discrete law, which depends on the sensitivity itself. For
+        # several, the cost depends only on the ratio of sensitivity to scale, so a smaller one is fine.
         declared = self.plan.nominal(priced).sensitivity
         actual = record.sensitivity
         fits = actual == declared if declared.coordinates == 1 else actual.coordinates <= declared.coordinates
@@ -254,5 +254,5 @@ def _moments(
         return GroupedMoments(partition, origins, radii, shape)
     if not isinstance(partition, GaussianCells):
         name = type(partition).__name__
-        raise ParameterError(f"`partition` must be GaussianCells to share rows, got {name}. Use soft=False")
+        raise ParameterError(f"`partition` must be GaussianCells if soft=True, got {name}. Use soft=False")
     return SoftMoments(partition, origins, radii, shape)

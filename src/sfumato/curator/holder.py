@@ -1,7 +1,7 @@
-"""The holder's own door: rows for those who hold them anyway, to label and to judge them.
+"""The data holder's own door: lets holders label and score the rows that they hold anyway.
 
-What leaves here is not private and enters no release. Estimators compute models without this module; only
-``predict``, ``labels_`` and ``cost`` go through it.
+Results from here are not private and enter no release. Only ``predict``, ``labels_`` and ``cost`` use this
+module; estimators compute models without it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Predict = Callable[[FloatArray], IntArray]
 
 
 def rows_of(table: Table) -> FloatArray:
-    """All rows of a table that was opened."""
+    """All rows of an opened table."""
     return np.concatenate([np.empty((0, table.domain.n_features)), *_blocks(table._rows, table.columns)])
 
 
 def labels_of(table: Table, predict: Predict) -> IntArray:
-    """Labels of the rows of a table that was opened."""
+    """Labels of the rows of an opened table."""
     return _labels(_blocks(table._rows, table.columns and _as_given(table.columns)), predict)
 
 
@@ -41,22 +41,22 @@ def labels(X: Any, columns: Columns, predict: Predict) -> IntArray:
 
 
 def labelled_frame(frame: Any, columns: Columns, predict: Predict, name: str) -> Any:
-    """A Spark data frame with one more column, the label of each row."""
+    """The Spark data frame with one more column, the label of each row."""
     return labelled(frame, _as_given(columns), predict, name)
 
 
 def file_names(path: str) -> list[str]:
-    """Names of the columns of a table in files."""
+    """Column names of a table in files."""
     return FileSource.at(path).names
 
 
 def labelled_batches(
     path: str, coordinates: Sequence[Coordinate], kept: Sequence[str], predict: Predict, name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns that are kept, and of labels: none for rows with missing values."""
+    """Batches of the kept columns and of labels; rows with missing values get no label."""
     source = FileSource.at(path)
     check_names([*(coordinate.column for coordinate in coordinates), *kept], source.names)
-    # Columns that are only kept pass as they are, whatever they hold; nothing is read from them as a level.
+    # Columns that are only kept pass through unchanged, whatever they contain.
     scanned = Columns((*coordinates, *(Coordinate(column, "level") for column in kept)))
     for batch in source.batches(scanned):
         values = [batch.column(column) for column in kept]
@@ -64,7 +64,7 @@ def labelled_batches(
 
 
 def _as_given(columns: Columns) -> Columns:
-    """Columns without a person: labels are for rows, and all of them."""
+    """The columns without the unit and without dropping rows: every row gets a label."""
     return replace(columns, unit=None, missing="error")
 
 

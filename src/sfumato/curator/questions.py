@@ -1,7 +1,7 @@
-"""What an estimator may ask, and what each question costs.
+"""What an estimator may ask, and the sensitivity of each question.
 
-A plan declares the sensitivity of each step with the functions below; the curator compares it with that of
-the aggregate that it folds.
+A plan declares the sensitivity of each step with the functions below. The curator compares it with the
+sensitivity of the aggregate that it folds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sfumato.private.aggregates import (
 from sfumato.private.aggregates.sums import COUNT_WEIGHT
 from sfumato.private.mechanisms import threshold_for
 
-# `SplitRule` and `MomentShape` are parts of questions, but live with the aggregates: they set sensitivities.
+# `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = [
     "MomentShape",
     "Questions",
@@ -43,9 +43,9 @@ __all__ = [
 
 
 class Questions(Protocol):
-    """The questions of an estimator. The curator answers them; a forecast answers as far as it can.
+    """The questions of an estimator. The curator answers them; a forecast answers what it can.
 
-    What the noise will be is public and known before anything is asked. A question that a class does not
+    The noise of each answer is public and known in advance. A question that a class does not
     define is refused.
     """
 
@@ -53,22 +53,22 @@ class Questions(Protocol):
     plan: PricedPlan
 
     def noise_std(self, step: str) -> float:
-        """Noise that a step will add to each value: public, known before anything is asked."""
+        """Standard deviation of the noise that this step adds to each value."""
         return self.plan.nominal(self.plan[step]).noise_std
 
     def noise_of_sums(self, step: str) -> float:
-        """Noise that a step of `sums` will add to each coordinate, in units of the clipping radius.
+        """Standard deviation of the noise per coordinate of `sums`, in units of the clipping radius.
 
-        A step of `moments` adds the same, and as much in units of the squared radius to second moments.
+        `moments` adds the same noise, and to second moments as much in units of the squared radius.
         """
         return self.noise_std(step) / LATTICE_RADIUS
 
     def noise_of_sizes(self, step: str) -> float:
-        """Noise that a step of `sums` will add to the size of each group."""
+        """Standard deviation of the noise that `sums` adds to the size of each group."""
         return self.noise_std(step) / COUNT_WEIGHT
 
     def threshold_for(self, step: str, partition: Partition, n_expected: float) -> int:
-        """Least threshold, in integers, that at most so many empty cells pass on average: public."""
+        """Least integer threshold that at most `n_expected` empty cells reach on average."""
         record = self.plan.nominal(self.plan[step])
         return threshold_for(partition.n_cells, record.mechanism, record.scale, n_expected)
 
@@ -77,18 +77,18 @@ class Questions(Protocol):
         raise _unanswered(self, step)
 
     def cells(self, step: str, partition: Partition) -> Noisy:
-        """Noisy number of rows in each cell of a public partition; those of a grid in C order."""
+        """Noisy number of rows in each cell of a public partition; a grid's in C order."""
         raise _unanswered(self, step)
 
     def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
-        """Noisy numbers of rows in the cells of a grid, as far as they reach a threshold.
+        """Noisy numbers of rows in the cells of a grid, where they reach a threshold.
 
-        A grid of up to 2^62 cells will do: none is listed but those that are occupied or pass.
+        The grid may have up to 2^62 cells: only those that are occupied or pass are listed.
         """
         raise _unanswered(self, step)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:
-        """Noisy number of rows per bin of each column, shape (d, n_bins); rows in no bin count nowhere."""
+        """Noisy number of rows per bin of each column, shape (d, n_bins). Rows in no bin do not count."""
         raise _unanswered(self, step)
 
     def distances(
@@ -99,7 +99,7 @@ class Questions(Protocol):
         edges: FloatArray,
         projection: FloatArray | None = None,
     ) -> Noisy:
-        """Noisy histogram of the distances of rows from the public origin of their group, all together."""
+        """Noisy histogram of the rows' distances from the public origin of their group, over all groups."""
         raise _unanswered(self, step)
 
     def sums(
@@ -110,7 +110,7 @@ class Questions(Protocol):
         radii: FloatArray,
         projection: FloatArray | None = None,
     ) -> NoisySums:
-        """Noisy size of each group and sum of its rows' displacements from a public origin, clipped."""
+        """Noisy size of each group, and sum of its rows' clipped displacements from a public origin."""
         raise _unanswered(self, step)
 
     def moments(
@@ -123,18 +123,18 @@ class Questions(Protocol):
         *,
         soft: bool = False,
     ) -> NoisyMoments:
-        """Noisy size, sum and second moments of each group's displacements from a public origin, clipped.
+        """Noisy size, sum and second moments of each group's clipped displacements from a public origin.
 
-        With `soft`, the rows are shared among the components of a mixture by their responsibilities.
+        With `soft`, rows are shared among the components of a mixture by their responsibilities.
         """
         raise _unanswered(self, step)
 
     def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
-        """Noisy mean of the t rows nearest to each public point, see `NearestSums` for fewer rows."""
+        """Noisy mean of the t rows nearest to each public point. See `NearestSums` for fewer than t rows."""
         raise _unanswered(self, step)
 
     def nearest_distance(self, step: str, points: FloatArray, weights: IntArray, t: int) -> NoisyMeans:
-        """Noisy mean distance of public points, weighted, from the t rows nearest to each: one number."""
+        """Noisy weighted mean distance from public points to the t rows nearest to each: one number."""
         raise _unanswered(self, step)
 
     def splits(
@@ -146,9 +146,9 @@ class Questions(Protocol):
         rule: SplitRule,
         noisy_sizes: IntArray,
     ) -> NoisySplits:
-        """Choose a good split of each group, and count the rows on its two sides, in one pass.
+        """Choose a good split of each group and count the rows on its two sides, in one pass.
 
-        Groups are disjoint, so that all choices together cost as much as one.
+        Groups are disjoint, so all choices together cost as much as one.
         """
         raise _unanswered(self, choice_step)
 
@@ -160,7 +160,7 @@ class Questions(Protocol):
         radius: float,
         projection: FloatArray | None = None,
     ) -> int:
-        """Candidate whose ball covers many rows that no chosen ball covers, selected privately."""
+        """Privately selected candidate whose ball covers many rows that no chosen ball covers."""
         raise _unanswered(self, step)
 
     def swap(
@@ -171,7 +171,7 @@ class Questions(Protocol):
         radius: float,
         projection: FloatArray | None = None,
     ) -> tuple[int, int] | None:
-        """Centre to drop and candidate to take in its place, selected privately; None to keep all."""
+        """Privately selected centre to drop and candidate to replace it; None to keep all."""
         raise _unanswered(self, step)
 
 
@@ -180,39 +180,39 @@ def _unanswered(asked: Questions, step: str) -> PlanError:
 
 
 def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:
-    """Sensitivity of `Curator.sums`, of rows or of projections to fewer columns, for a plan to declare."""
+    """Sensitivity of `Curator.sums`, for rows or for their projections to `n_components` columns."""
     return GroupedSums.sensitivity_in(n_components or domain.n_features)
 
 
 def moments_sensitivity(
     domain: Domain, shape: MomentShape, *, soft: bool = False, n_components: int = 1
 ) -> Sensitivity:
-    """Sensitivity of `Curator.moments`, for a plan to declare; `n_components` matters if rows are shared."""
+    """Sensitivity of `Curator.moments`. `n_components` matters only if rows are shared."""
     if soft:
         return SoftMoments.sensitivity_in(domain.n_features, shape, n_components)
     return GroupedMoments.sensitivity_in(domain.n_features, shape)
 
 
 def nearest_sensitivity(domain: Domain, n_points: int) -> Sensitivity:
-    """Sensitivity of `Curator.nearest` with so many points, for a plan to declare."""
+    """Sensitivity of `Curator.nearest` with `n_points` points."""
     return NearestSums.sensitivity_in(domain, n_points)
 
 
 def nearest_distance_sensitivity(domain: Domain, total_weight: int) -> Sensitivity:
-    """Sensitivity of `Curator.nearest_distance` with weights of this sum, for a plan to declare."""
+    """Sensitivity of `Curator.nearest_distance` with weights that sum to `total_weight`."""
     return NearestDistance.sensitivity_in(domain, total_weight)
 
 
 def histograms_sensitivity(n_features: int) -> Sensitivity:
-    """Sensitivity of `Curator.histograms` of so many columns, for a plan to declare."""
+    """Sensitivity of `Curator.histograms` of `n_features` columns."""
     return Histograms.sensitivity_in(n_features)
 
 
 def cover_sensitivity(n_candidates: int) -> Sensitivity:
-    """Sensitivity of `Curator.cover` with at most so many candidates, for a plan to declare."""
+    """Sensitivity of `Curator.cover` with at most `n_candidates` candidates."""
     return Coverage.sensitivity_of(n_candidates)
 
 
 def swap_sensitivity(n_centers: int, n_candidates: int) -> Sensitivity:
-    """Sensitivity of `Curator.swap` with at most so many centres and candidates, for a plan to declare."""
+    """Sensitivity of `Curator.swap` with at most this many centres and candidates."""
     return Swaps.sensitivity_of(n_centers * n_candidates)

@@ -1,4 +1,4 @@
-"""One way to run: charge a plan, let a computation ask, and state what was spent."""
+"""The one way to run: charge a plan, let a computation ask, and state what was spent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Run(NamedTuple, Generic[T]):
     found : object
         What the computation returned.
     domain : Domain
-        That of the table, or narrower if bounds were bought on the way.
+        The table's domain, or a narrower one if the run released bounds.
     privacy : PrivacyStatement
     """
 
@@ -49,12 +49,12 @@ def run(
     table : Table
     plan : PricedPlan
     compute : callable
-        Takes the curator; all it may ask is in the plan.
+        Takes the curator. It may ask only what the plan declares.
     method : str
-        Who asks, for the ledger.
+        Name of the method, for the ledger.
     ledger : Ledger, optional
     seed : int, optional
-        Of reproducible noise; the statement then says not to publish.
+        Makes the noise reproducible. The statement then says not to publish.
     """
     with _charged(ledger, method, plan, seeded=seed is not None):
         curator = table.curator(plan, seed)
@@ -64,9 +64,9 @@ def run(
 
 @contextmanager
 def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
-    """Charge a ledger before anything is asked of the rows, and note the outcome.
+    """Charge a ledger before any row is read, and note the outcome.
 
-    A note that cannot be written leaves the charge open, which counts as well: it costs no release.
+    If the note cannot be written, the charge stays open and still counts; the release goes ahead.
     """
     if ledger is None:
         yield
@@ -83,4 +83,4 @@ def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bo
     try:
         ledger.settle(charge, "released")
     except LedgerError as error:
-        warnings.warn(f"charge {charge} counts, but stays open: {error}", LedgerWarning, stacklevel=5)
+        warnings.warn(f"charge {charge} counts but stays open: {error}", LedgerWarning, stacklevel=5)

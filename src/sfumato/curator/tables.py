@@ -1,4 +1,4 @@
-"""Tables as the curator holds them: what is public about each can be read, its rows cannot."""
+"""Tables as the curator holds them: their public facts can be read, their rows cannot."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from sfumato.private.mechanisms import Entropy
 from sfumato.private.reading import complete_rows
 from sfumato.private.sources import Source, is_outside, open_source
 
-# Kept as they are: the engine casts block by block. All else is cast before anything is charged.
+# These types are kept: the engine casts block by block. All others are cast before anything is charged.
 _DTYPES = [np.float64, np.float32, np.float16, np.bool_]
 _DTYPES += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """A table that was opened: what is public about it, and a curator over its rows.
+    """An opened table: its public facts, and a curator over its rows.
 
     Parameters
     ----------
     domain : Domain
     columns : Columns, optional
-        How named columns are read; an array needs none.
+        How named columns are read. None for an array.
     names : tuple of str
-        Names of the coordinates, if they have any.
+        Names of the coordinates, if any.
     _rows, _open_engine : array or Source, callable
-        Private: for the curator, and for the holder's own door.
+        Private: only for the curator and for `curator.holder`.
     """
 
     domain: Domain
@@ -48,7 +48,7 @@ class Table:
     _open_engine: Callable[[], Engine]
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
-        """Curator over the table, with noise from the operating system or from a seed."""
+        """Curator over the table, with noise from the operating system or a seed."""
         return Curator(self._open_engine(), self.domain, plan, Entropy(seed))
 
 
@@ -61,19 +61,19 @@ def open_table(
     name: str = "X",
     validate: Callable[..., Any] = check_array,
 ) -> Table:
-    """Check all that is public about a table: its columns and its bounds. Reads no row of files.
+    """Check the public facts of a table: its columns and bounds. Reads no rows from files.
 
     Parameters
     ----------
     X : table
-        An array, a data frame, an Arrow table, files, or a data frame of Spark.
+        An array, a data frame, an Arrow table, files, or a Spark data frame.
     bounds : mapping, (low, high) or Ball
     unit : Unit
     missing : {"error", "drop"}
     name : str
-        Of the table, for messages.
+        Name of the table in messages.
     validate : callable
-        scikit-learn's check of an array, `check_array` or the like.
+        A scikit-learn check of an array, such as `check_array`.
     """
     if unit.column is None and not names_columns(bounds) and not is_outside(X):
         return _open_array(X, bounds, unit, missing, name, validate)
@@ -84,12 +84,12 @@ def open_table(
 
 
 def column_names(X: Any) -> list[str]:
-    """Names of the columns of a table. Of files, reads the schema of the first."""
+    """Column names of a table. For files, reads the schema of the first."""
     return open_source(X).names
 
 
 def open_people(X: Any, unit: str, missing: Missing) -> Table:
-    """A table with one row per person and one column: how many rows the person has in `X`."""
+    """A table with one row per person and one column: that person's number of rows in `X`."""
     source = open_source(X)
     check_names([unit], source.names)
     domain = Domain.from_bounds((1, ALL_ROWS), 1)
@@ -108,7 +108,7 @@ def _open_array(
 
 
 def _names(X: Any) -> tuple[str, ...]:
-    """Names of the columns of a data frame, if all of them are text, as scikit-learn has it."""
+    """Column names of a data frame if all are strings, the rule of scikit-learn."""
     if not hasattr(X, "__dataframe__"):
         return ()
     names = tuple(X.column_names if hasattr(X, "column_names") else X.columns)

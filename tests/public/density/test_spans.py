@@ -231,7 +231,7 @@ def test_centroid_and_extent():
 
 @pytest.mark.parametrize("d", [1, 3])
 def test_polygons_need_two_columns(d):
-    with pytest.raises(ParameterError, match=r"2 columns, got .* columns. Its `boxes`"):
+    with pytest.raises(ParameterError, match=r"2 columns, got .* columns. Use `boxes`"):
         _ = span_of(np.ones((2,) * d)).polygons
 
 

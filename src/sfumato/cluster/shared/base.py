@@ -1,4 +1,4 @@
-"""What all private clusterers share: from parameters to a charged, recorded and published run."""
+"""What all estimators share: from parameters to a charged, recorded and published run."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from sfumato.domain.constraints import whole
 from sfumato.public.models import Model, encode
 from sfumato.release import Release
 
-BOUNDS_SHARE = Fraction(1, 10)  # of the budget, with bounds="private"
+BOUNDS_SHARE = Fraction(1, 10)  # of the budget, for bounds="private"; tuned: docs/notes/constants.md#bounds
 _UNIT_BOX = (-1.0, 1.0)
 
 
 @dataclass_transform(field_specifiers=(parameter, dataclasses.field))
 class PrivateEstimator(SharedParameters, BaseEstimator):
-    """From rows to a charged, recorded and published run, whatever else `fit` takes.
+    """Base of all estimators: runs a plan, charges the ledger and publishes the model.
 
-    A subclass lists its own parameters as fields, ``n_clusters: int = parameter(whole(), default=8)``;
-    those of `SharedParameters` come by inheritance.
+    A subclass lists its own parameters as fields, ``n_clusters: int = parameter(whole(), default=8)``, and
+    inherits those of `SharedParameters`.
 
     Privacy
     -------
-    What computes a model sees rows only through the curator, so the model is post-processing of what the plan
-    pays for. `predict` describes rows that the caller holds: its labels are not private and enter no release.
+    A model is computed from the curator's answers only, so it is post-processing of what the plan pays for.
+    `predict` describes rows that the caller holds: its labels are not private and enter no release.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -61,9 +61,9 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _fit(self, table: Table, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
         """Charge the plan, let `compute` ask the curator, and publish."""
         priced = self._priced(plan, table.domain)
-        bought = getattr(self.bounds, "privacy", None)  # bounds of `estimate_bounds` say what they cost
+        bought = getattr(self.bounds, "privacy", None)  # bounds from `estimate_bounds` state their cost
         if bought is not None:
-            PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # or an error
+            PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # may raise
 
         def within_bounds(curator: Curator) -> Model:
             if self._private_bounds:
@@ -82,7 +82,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
-        """Cluster of each row. Spends nothing; the labels describe the rows given and are not private.
+        """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def domain(self, n_features: int) -> Domain:
         """Domain of a table of `n_features` columns, from the parameters alone.
 
-        Bounds that a fit will buy stand as -1 to 1: lengths are then in half widths of the domain.
+        With private bounds, the domain is -1 to 1: lengths are then in half widths of the domain.
         """
         unit = Unit(self.unit, self.max_rows_per_unit)
         if names_columns(self.bounds):
@@ -118,7 +118,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         return Domain.from_bounds(_UNIT_BOX if self._private_bounds else self.bounds, n_features, unit)
 
     def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
-        """Check all that is public about a table: its columns and its bounds. Reads no row of files."""
+        """Check the public facts of a table: its columns and bounds. Reads no rows from files."""
         check_fields(self)
         unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
         validate = partial(validate_data, self, reset=reset)
@@ -156,20 +156,19 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
 
 
 class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
-    """Base of all private clusterers. A subclass says what it will ask (`_plan`) and asks it (`_cluster`).
+    """Base of all private clusterers. A subclass declares its questions (`_plan`) and asks them (`_cluster`).
 
     Everything else is here: validation, ledger, curator, release, prediction.
 
     Privacy
     -------
-    `_cluster` sees rows only through the curator, so whatever it computes is post-processing of what the plan
-    pays for. `predict` and ``labels_`` describe rows that the caller holds: they are not private and enter no
-    release.
+    `_cluster` sees rows only through the curator, so its result is post-processing of what the plan pays for.
+    `predict` and ``labels_`` describe rows that the caller holds: they are not private and enter no release.
     """
 
     @abstractmethod
     def _plan(self, domain: Domain) -> Plan:
-        """Declare the steps. Public values only; each parameter has been checked by itself."""
+        """Declare the steps, from public values only. Each parameter has already been checked by itself."""
 
     @abstractmethod
     def _cluster(self, curator: Questions) -> Model:
@@ -181,9 +180,9 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            NumPy array, pandas or polars data frame, Arrow table; a path to files, a folder or a pattern
-            (Parquet, CSV, Feather), a ``pyarrow.dataset``, or a data frame of Spark. Rows outside the bounds
-            are clipped.
+            A NumPy array, a pandas, polars or Spark data frame, an Arrow table, a ``pyarrow.dataset``, or a
+            path to a file, a folder or a pattern (Parquet, CSV, Feather). Rows outside the bounds are
+            clipped.
         y : None
             Ignored, for compatibility with scikit-learn.
         """
@@ -196,25 +195,25 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
     def labels_(self) -> IntArray:
         """Clusters of the training rows, computed on demand for their holder: not private, not published.
 
-        Of the rows that were used, if others were dropped for missing values.
+        Rows dropped for missing values have no label.
         """
         if "_table" not in vars(self):
             raise AttributeError(
-                "labels_ needs the training rows, which are kept only by the object that was fitted"
+                "labels_ needs the training rows, which only the fitted object keeps. Use predict(X)"
             )
         return labels_of(self._table, self.release_.model.predict)
 
     def plan(self, n_features: int) -> PricedPlan:
-        """What a fit on `n_features` columns will ask and spend. Prints as a table; spends nothing."""
+        """What a fit on `n_features` columns will ask and spend. Prints as a table. Spends nothing."""
         whole(MOST_COLUMNS)("n_features", n_features)
         check_fields(self)
         domain = self.domain(n_features)
         return self._priced(self._plan(domain), domain)
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
-        """What a forecast needs to know about the method: public facts, such as what it can tell from noise.
+        """Public facts about the method for a forecast, for example what it can tell from noise.
 
-        A subclass may state its own. Without, a forecast has passes and memory only.
+        A subclass may state its own. Otherwise a forecast has only passes and memory.
 
         Parameters
         ----------
@@ -225,17 +224,17 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
         return Traits()
 
     def rehearse(self, questions: Questions) -> Model:
-        """Ask what a fit asks, of anything that answers. Reads no rows by itself, and charges nothing.
+        """Ask the same questions as a fit, of anything that answers. Reads no rows and charges nothing.
 
         Parameters
         ----------
         questions : Questions
-            In place of the curator.
+            Stands in for the curator.
         """
         return self._cluster(questions)
 
     def _again(self, model: Model, **parameters: Any) -> Self:
-        """A fitted copy with another model of the same released values. Spends nothing."""
+        """Return a fitted copy with another model of the same released values. Spends nothing."""
         other = copy.copy(self)
         other.set_params(**parameters)
         other._publish(model, self.release_.domain, self.privacy_, self.release_.reading)
@@ -244,12 +243,12 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling and copying: without the training rows."""
+        """State for pickling and copying, without the training rows."""
         return {name: value for name, value in super().__getstate__().items() if name != "_table"}
 
 
 def _without_warnings(show: Callable[[], Any]) -> Any:
-    # scikit-learn's display reads docstrings, and warns of sections such as Privacy that it does not know.
+    # scikit-learn's display reads docstrings and warns about sections it does not know, such as Privacy.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Unknown section")
         return show()

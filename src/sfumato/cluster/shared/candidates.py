@@ -37,7 +37,7 @@ MIDDLE_SHARE, REACH_SHARE, MEANS_SHARE = Fraction(1, 20), Fraction(1, 20), Fract
 RADIUS_SHARE, RECOVERY_SHARE = Fraction(2, 100), Fraction(28, 100)  # of what refinement leaves
 RADIUS_FACTOR = 1.5  # on the radius that holds most rows: a candidate is not quite where its cluster is
 RECOVERS_ABOVE = 4  # a sum is used if the size of its group is this many times the noise in it
-BINS_PER_OCTAVE, N_OCTAVES = 4, 15
+BOX_BINS_PER_OCTAVE, BOX_OCTAVES = 4, 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ def radius_of_most(
     projection: FloatArray | None = None,
 ) -> float:
     """Radius around the origin of their group that contains most rows, from a noisy histogram."""
-    edges = distance_edges(curator.domain, BINS_PER_OCTAVE, N_OCTAVES)
+    edges = distance_edges(curator.domain, BOX_BINS_PER_OCTAVE, BOX_OCTAVES)
     noisy = curator.distances(step, groups, origins, edges, projection)
     return Reach.read(noisy.values, edges).holding(MOST_ROWS)
 
@@ -197,7 +197,7 @@ def _n_directions(n_clusters: int, n_features: int) -> int:
 def _frame(curator: Questions) -> tuple[FloatArray, float, float]:
     """Noisy mean of all rows, radius around it that contains most rows, and noisy number of rows."""
     domain, origin = curator.domain, curator.domain.midpoint[None]
-    radius = distance_edges(domain, BINS_PER_OCTAVE, N_OCTAVES)[-1:] / 2
+    radius = distance_edges(domain, BOX_BINS_PER_OCTAVE, BOX_OCTAVES)[-1:] / 2
     noisy = curator.sums("middle", Voronoi(origin), origin, radius)
     middle = domain.clip(origin + _mean_moves(noisy))
     reach = radius_of_most(curator, "reach", Voronoi(middle), middle)

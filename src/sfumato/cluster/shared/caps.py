@@ -24,7 +24,7 @@ from sfumato.errors import ParameterError
 from sfumato.public.means import project_to_simplex
 
 CONTRIBUTIONS = "contributions"  # name of the step
-LARGEST_EXPONENT = 40  # nobody has more than 2^40 rows
+MOST_ROWS_EXPONENT = 40  # nobody has more than 2^40 rows
 # Tuned: docs/notes/constants.md#caps
 FALSE_ALARM = 1e-2  # probability that noise alone looks like people with many rows
 LONGEST = 8  # bins in a run: four powers of two
@@ -128,7 +128,7 @@ def _estimated(noisy: Noisy) -> FloatArray:
 
 def contribution_edges() -> FloatArray:
     """Powers of the square root of two, rounded to whole numbers: 1, 2, 3, 4, 6, 8, 11, 16, ..."""
-    return np.unique(np.rint(2.0 ** (np.arange(2 * LARGEST_EXPONENT + 1) / 2)))
+    return np.unique(np.rint(2.0 ** (np.arange(2 * MOST_ROWS_EXPONENT + 1) / 2)))
 
 
 @dataclass(frozen=True)
