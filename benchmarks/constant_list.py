@@ -5,8 +5,6 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from sfumato.curator import SplitRule
-
 CENTRES = ("LloydKMeans", "CoresetKMeans", "MaxCoverKMeans", "LocalSearchKMeans")
 CENTRE_FILES = ("lloyd_kmeans", "coreset_kmeans", "max_cover_kmeans", "local_search_kmeans")
 
@@ -87,10 +85,6 @@ def group(
         yield tuned if others else tuned._replace(others=halved(tuned.value))
 
 
-def split_rule(n_bins: int) -> SplitRule:
-    return SplitRule.of(n_bins=n_bins, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=0.1)
-
-
 REFINE, CANDIDATES = "cluster.shared.refine", "cluster.shared.candidates"
 CHOOSERS = tuple(f"sfumato.cluster.{name}" for name in ("max_cover_kmeans", "local_search_kmeans"))
 METHODS = tuple(f"sfumato.cluster.{name}" for name in CENTRE_FILES)
@@ -135,10 +129,10 @@ TUNED: tuple[Tuned, ...] = (
         "cluster.dpm",
         ("DPM",),
         {
-            "N_BINS": (),
+            "SPLIT_BINS": (),
             "LARGE": (1.6, 3.3),
             "EXTRA_LEVELS": (),
-            "ROWS_SHARE": (),
+            "COUNT_SHARE": (),
             "TREE_SHARE": (),
             "LEAVES_SHARE": (),
             "LEAF_ABOVE": (),
@@ -194,15 +188,15 @@ TUNED: tuple[Tuned, ...] = (
             "DISTANCES_SHARE": (),
             "SKETCH_ROUNDS": (),
             "SKETCH_DIRECTIONS": (3, 9),
-            "EXTRA_LEVELS": (2, 5),
-            "N_BINS": (),
+            "EXTRA_CUTS": (2, 5),
+            "CUT_BINS": (),
             "LEFT_OVER": (),
             "WINDOW": (),
             "LEAST_OF_CLUSTER": (),
             "LEAST_OF_NOISE": (),
-            "RADII_PER_OCTAVE": (),
-            "N_OCTAVES": (8, 20),
-            "N_STARTS": (10, 60),
+            "LEAF_BINS_PER_OCTAVE": (),
+            "LEAF_OCTAVES": (8, 20),
+            "CORESET_STARTS": (10, 60),
         },
     ),
     *group(
@@ -220,8 +214,8 @@ TUNED: tuple[Tuned, ...] = (
             "REACH_SHARE": (),
             "MEANS_SHARE": (),
             "RECOVERS_ABOVE": (),
-            "BINS_PER_OCTAVE": (),
-            "N_OCTAVES": (8, 30),
+            "BOX_BINS_PER_OCTAVE": (),
+            "BOX_OCTAVES": (8, 30),
         },
     ),
     *group(CANDIDATES, ("LocalSearchKMeans", "MaxCoverKMeans"), {"RADIUS_FACTOR": ()}, importers=CHOOSERS),
