@@ -190,7 +190,7 @@ def test_release_round_trip(tmp_path):
         np.testing.assert_array_equal(
             loaded.model.cut(2).predict(rows), model.cut(n_clusters=2).predict(rows)
         )
-        np.testing.assert_array_equal(loaded.model.tree().heights, model.tree_.heights)
+        np.testing.assert_array_equal(loaded.model.tree.heights, model.tree_.heights)
 
 
 def test_pickles_keep_their_spans():

@@ -2,26 +2,26 @@
 
 from tests.mutants.laboratory import Mutant
 
-CURATOR, GROUPS = "test_curator.py::test_", "test_curator_groups.py::test_"
-CALIBRATION, ACCOUNTING = "budget/test_calibration.py::test_", "budget/test_accounting.py::test_"
+CURATOR, GROUPS = "curator/test_curator.py::test_", "curator/test_curator_groups.py::test_"
+CALIBRATION, COSTS = "budget/test_calibration.py::test_", "budget/test_costs.py::test_"
 ESTIMATORS, PEOPLE = "contract/test_estimators.py::test_", "contract/test_people_and_bounds.py::test_"
 ONLY = "contract/test_estimators.py::test_rows_reach_the_result_through_the_curator_only"
 FITTED = "contract/test_estimators.py::TestFitted::test_"
-AGGREGATES, SPLITS = "contract/test_aggregates.py::test_", "aggregates/test_splits.py::test_"
+AGGREGATES, SPLITS = "contract/test_aggregates.py::test_", "private/aggregates/test_splits.py::test_"
 NOISE, SPARSE = "statistical/test_noise.py::test_", "statistical/test_sparse.py::test_"
 CONTROL = "contract/test_control_flow.py::test_"
 
 NO_NOISE = [
     Mutant(
         "half the noise",
-        "curator",
+        "curator.curator",
         "sample(record.scale, raw.size",
         "sample(record.scale / 2, raw.size",
         (CURATOR + "noise_of_the_recorded_size_is_added[budget0]",),
     ),
     Mutant(
         "noise on sums and not on counts",
-        "curator",
+        "curator.curator",
         "return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)",
         "return NoisySums(aggregate.unpack(self._fold(_projected(aggregate, projection)))[0],"
         " *aggregate.unpack(noisy.values)[1:], size_std, sum_std)",
@@ -29,7 +29,7 @@ NO_NOISE = [
     ),
     Mutant(
         "no noise where nobody is",
-        "curator",
+        "curator.curator",
         "return Noisy(raw + sample(record.scale, raw.size, self._entropy).reshape(raw.shape), record)",
         "return Noisy(np.where(raw == 0, 0, raw + sample(record.scale, raw.size, self._entropy)"
         ".reshape(raw.shape)), record)",
@@ -37,21 +37,21 @@ NO_NOISE = [
     ),
     Mutant(
         "the same noise in every step",
-        "curator",
+        "curator.curator",
         "sample(record.scale, raw.size, self._entropy)",
         "sample(record.scale, raw.size, Entropy(0))",
         (CURATOR + "noise_differs_between_asks_and_between_entries",),
     ),
     Mutant(
         "one draw for all entries",
-        "curator",
+        "curator.curator",
         "sample(record.scale, raw.size, self._entropy).reshape(raw.shape)",
         "np.resize(sample(record.scale, 1, self._entropy), raw.shape)",
         (CURATOR + "noise_differs_between_asks_and_between_entries",),
     ),
     Mutant(
         "a draw of the first side for the second",
-        "curator",
+        "curator.curator",
         "noisy_sides = self._noisy(size, marginals.sides(raw_counts, chosen))",
         "raw = marginals.sides(raw_counts, chosen); left = self._noisy(size, raw[:, :1]);"
         " noisy_sides = Noisy(raw + left.values - raw[:, :1], size)",
@@ -59,42 +59,42 @@ NO_NOISE = [
     ),
     Mutant(
         "no noise on means of the nearest rows",
-        "curator",
+        "curator.curator",
         "noisy = self._noisy(record, aggregate.sums(self._fold(aggregate)))",
         "noisy = Noisy(aggregate.sums(self._fold(aggregate)), record)",
         (GROUPS + "noise_of_the_stated_size_is_in_means_of_the_nearest[rows-budget0]",),
     ),
     Mutant(
         "no noise on the mean distance from the nearest rows",
-        "curator",
+        "curator.curator",
         "noisy = self._noisy(record, aggregate.total(self._fold(aggregate)))",
         "noisy = Noisy(aggregate.total(self._fold(aggregate)), record)",
         (GROUPS + "noise_of_the_stated_size_is_in_means_of_the_nearest[distance-budget0]",),
     ),
     Mutant(
         "a seed where none was given",
-        "curator",
-        "return Curator(open_engine(X, domain, columns), domain, plan, Entropy(seed))",
-        "return Curator(open_engine(X, domain, columns), domain, plan, Entropy(seed or 0))",
+        "curator.tables",
+        "self.domain, plan, Entropy(seed))",
+        "self.domain, plan, Entropy(seed or 0))",
         (CURATOR + "open_curator_marks_the_source_of_noise",),
     ),
     Mutant(
         "rounded floating-point noise",
-        "mechanisms.noise",
+        "private.mechanisms.noise",
         "return drawn(fill_table, size, entropy, DIGIT_BITS, *laplace_table(scale))",
         "return np.rint(np.random.default_rng(entropy.words(2)).laplace(0, float(scale), size)).astype(int)",
         (NOISE + "law[chi_square_p-1-discrete_laplace]",),
     ),
     Mutant(
         "a selection at twice its rate",
-        "curator",
+        "curator.curator",
         "return choose(raw_scores, 1 / record.scale, self._entropy)",
         "return choose(raw_scores, 2 / record.scale, self._entropy)",
         (CURATOR + "the_rate_of_a_selection_is_one_over_the_recorded_scale",),
     ),
     Mutant(
         "the best instead of a selection",
-        "curator",
+        "curator.curator",
         "return choose(raw_scores, 1 / record.scale, self._entropy)",
         "return int(raw_scores.argmax())",
         (CURATOR + "select_on_equal_scores_is_uniform[budget0]",),
@@ -125,28 +125,28 @@ SPENDS = [
     ),
     Mutant(
         "equal steps composed as one",
-        "budget.accounting",
+        "budget.costs",
         "return sum((record.rho for record in records), Fraction(0))",
         "return sum((record.rho for record in set(records)), Fraction(0))",
         (CALIBRATION + "zcdp_budgets_are_spent_exactly[0.3-1-selection]",),
     ),
     Mutant(
         "one ask more than was declared",
-        "curator",
+        "curator.curator",
         "if asked >= priced.step.repeats:",
         "if asked > priced.step.repeats:",
         (CURATOR + "a_step_asked_too_often[1]",),
     ),
     Mutant(
         "an ask that fails is not counted",
-        "curator",
+        "curator.curator",
         "asked = sum(record.step == step for record in self._records)",
         "asked = 0",
         (CURATOR + "a_failed_ask_still_counts",),
     ),
     Mutant(
         "more entries than were declared",
-        "curator",
+        "curator.curator",
         "        if not fits:",
         "        if False:",
         (CURATOR + "a_wider_sensitivity_than_declared",),
@@ -160,24 +160,24 @@ SPENDS = [
     ),
     Mutant(
         "delta left out of a sum of budgets",
-        "budget._budget",
+        "budget.amounts",
         "delta = self.delta + other.delta",
         "delta = self.delta",
         ("budget/test_ledger.py::test_delta_alone_can_be_exceeded",),
     ),
     Mutant(
         "permute-and-flip at the price of the exponential mechanism",
-        "budget.accounting",
+        "budget.records",
         '(8 if self.mechanism == "exponential" else 2)',
         "(8 if self.mechanism in ('exponential', 'permute-and-flip') else 2)",
-        (ACCOUNTING + "costs_of_single_records",),
+        ("budget/test_records.py::test_costs_of_single_records",),
     ),
     Mutant(
         "losses tabulated for one row of a person",
-        "budget.accounting",
+        "budget.costs",
         "scale, shift = float(record.scale), record.sensitivity.l1",
         "scale, shift = float(record.scale), 1",
-        (ACCOUNTING + "one_record_is_priced_by_its_exact_law",),
+        (COSTS + "one_record_is_priced_by_its_exact_law",),
     ),
     Mutant(
         "a scale rounded down",
@@ -188,7 +188,7 @@ SPENDS = [
     ),
     Mutant(
         "the ledger charged afterwards",
-        "cluster.base",
+        "curator.run",
         """\
     charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
     try:
@@ -203,14 +203,14 @@ SPENDS = [
     ),
     Mutant(
         "bounds that were bought and not stated",
-        "cluster.base",
-        "privacy = curator.statement() if bought is None else curator.statement().after(bought)",
-        "privacy = curator.statement()",
+        "cluster.shared.base",
+        "privacy if bought is None else privacy.after(bought)",
+        "privacy",
         (PEOPLE + "a_release_states_the_cost_of_bounds_that_were_bought[pure]",),
     ),
     Mutant(
         "bounds that nobody pays for",
-        "curator",
+        "curator.curator",
         "self._records.append(record)",
         "self._records += [record] * (priced.step.name not in ('magnitudes', 'coarse bins', 'fine bins'))",
         (PEOPLE + "private_bounds[LloydKMeans-pure]",),
@@ -227,28 +227,28 @@ SENSITIVITIES = [
     ),
     Mutant(
         "sums in L1 as if there were one column",
-        "aggregates.sums",
+        "private.aggregates.sums",
         "math.isqrt(n_features * LATTICE_RADIUS**2)",
         "LATTICE_RADIUS",
         (AGGREGATES + "one_row_never_moves_more_than_declared_and_reaches_it[GroupedSums-1]",),
     ),
     Mutant(
         "columns of marginals as if they were disjoint",
-        "aggregates.histograms",
+        "private.aggregates.histograms",
         "return Sensitivity(l1=n_features, l2_squared=n_features, spread=1, coordinates=n_features)",
         "return Sensitivity()",
         (AGGREGATES + "one_row_never_moves_more_than_declared_and_reaches_it[Histograms-0]",),
     ),
     Mutant(
         "scores of splits that move in one direction",
-        "aggregates.splits",
+        "private.aggregates.splits",
         "spread=2 * slope + self.emptiness",
         "spread=slope + self.emptiness",
         (SPLITS + "one_row_moves_scores_within_the_proved_range_and_reaches_it[paper]",),
     ),
     Mutant(
         "two sides of a split that overlap",
-        "aggregates.splits",
+        "private.aggregates.splits",
         "return np.stack([left, of_column.sum(axis=1) - left], axis=1)",
         "return np.stack([left, of_column.sum(axis=1)], axis=1)",
         (SPLITS + "sides_of_a_public_choice_have_the_sensitivity_of_a_count",),
@@ -262,14 +262,14 @@ SENSITIVITIES = [
     ),
     Mutant(
         "rows outside the domain",
-        "engine.base",
+        "private.engines.base",
         "domain.clip(rows[first : first + stride])",
         "rows[first : first + stride].astype(float)",
-        ("engine/test_memory.py::test_no_aggregate_sees_a_row_outside_the_domain",),
+        ("private/engines/test_memory.py::test_no_aggregate_sees_a_row_outside_the_domain",),
     ),
     Mutant(
         "rows outside the bounds that were found",
-        "curator",
+        "curator.curator",
         "Clipped(aggregate, self.domain) if self._narrowed else aggregate",
         "aggregate",
         (CURATOR + "rows_are_clipped_to_bounds_that_were_released",),
@@ -279,28 +279,31 @@ SENSITIVITIES = [
 PERSONS = [
     Mutant(
         "noise for one row of a person",
-        "cluster.base",
+        "cluster.shared.base",
         "return calibrate(plan, self._budget(), domain.unit.max_rows)",
         "return calibrate(plan, self._budget())",
         (PEOPLE + "people[LloydKMeans-pure-4-3]",),
     ),
     Mutant(
         "a question for one row of a person",
-        "curator",
-        "record = priced.record(sensitivity.times(self._plan.max_rows))",
+        "curator.curator",
+        "record = priced.record(sensitivity.times(self.plan.max_rows))",
         "record = priced.record(sensitivity)",
         (CURATOR + "records_say_what_ran[4-budget0]",),
     ),
     Mutant(
         "squared norms times the cap",
-        "aggregates.base",
+        "budget.records",
         "l2_squared=self.l2_squared * max_rows**2",
         "l2_squared=self.l2_squared * max_rows",
-        (AGGREGATES + "a_person_of_several_rows_never_moves_more_than_declared_and_reaches_it[2-Cells-0]",),
+        (
+            AGGREGATES
+            + "a_person_of_several_rows_never_moves_more_than_declared_and_reaches_it[3-CellCounts-0]",
+        ),
     ),
     Mutant(
         "no cap on the rows of a person",
-        "engine.people",
+        "private.people",
         "keep = ~above[persons.codes]",
         "keep = np.ones(len(rows), dtype=bool)",
         (
@@ -310,28 +313,25 @@ PERSONS = [
     ),
     Mutant(
         "a cap for each part of a table",
-        "engine.people",
+        "private.people",
         "return _capped(_gathered((_persons(ids), rows) for ids, rows in pairs), max_rows, folder, 0)",
         "return (_cap(_persons(ids), rows, max_rows) for ids, rows in pairs)",
-        ("engine/test_parquet.py::test_people_are_capped_as_in_memory",),
+        ("private/sources/test_files.py::test_people_are_capped_as_in_memory",),
     ),
 ]
 
 LEAKS = [
     Mutant(
         "bounds read off the data",
-        "cluster.base",
-        "return Table(rows, None, self._domain(rows.shape[1]))",
+        "curator.tables",
+        "domain = Domain.from_bounds(bounds, rows.shape[1], unit)",
         "low, high = (extreme(axis=0, initial=1e-9) for extreme in (rows.min, rows.max)); "
-        "return Table(rows, None, Domain.from_bounds((low - 1e-9, high + 1e-9), rows.shape[1]))",
-        (
-            ESTIMATORS
-            + "rows_reach_the_result_through_the_curator_only[LloydKMeans-kind0-all equal, one outside]",
-        ),
+        "domain = Domain.from_bounds((low - 1e-9, high + 1e-9), rows.shape[1], unit)",
+        (ESTIMATORS + "rows_reach_the_result_through_the_curator_only[LloydKMeans-all equal, one outside]",),
     ),
     Mutant(
         "a choice that skips groups without rows",
-        "curator",
+        "curator.curator",
         "chosen = np.array([self._choose(choice, scores) for scores in raw_scores], dtype=np.int64)",
         "chosen = np.array([self._choose(choice, scores) if raw.any() else 0"
         " for scores, raw in zip(raw_scores, raw_counts)], dtype=np.int64)",
@@ -339,91 +339,91 @@ LEAKS = [
     ),
     Mutant(
         "a threshold on raw counts",
-        "mechanisms.sparse",
+        "private.mechanisms.sparse_histogram",
         "merge_above(raw_cells, raw_counts + own_noise, ",
         "merge_above(raw_cells, np.where(raw_counts < threshold, 0, raw_counts + own_noise), ",
         (SPARSE + "joint_law[scale1-3-pattern1-discrete Laplace]",),
     ),
     Mutant(
         "occupied cells only",
-        "mechanisms.sparse",
+        "private.mechanisms.sparse_histogram",
         "own_noise, empty_cells, noise, threshold, out)",
         "own_noise, empty_cells[:0], noise[:0], threshold, out)",
         (CURATOR + "sparse_and_dense_cells_have_the_same_law",),
     ),
     Mutant(
         "rows in a pickle",
-        "cluster.base",
+        "cluster.shared.base",
         'for name, value in super().__getstate__().items() if name != "_table"}',
         "for name, value in super().__getstate__().items()}",
-        (FITTED + "pickles_predict_and_hold_no_rows[pure-LloydKMeans-5]",),
+        (FITTED + "pickles_predict_and_hold_no_rows[pure-LloydKMeans]",),
     ),
     Mutant(
         "labels in the release",
-        "cluster.base",
-        "        self._table = table.X\n",
-        "        self._table = table.X; self.release_.parameters['groups'] = self.labels_.tolist()\n",
+        "cluster.shared.base",
+        "        self._table = table\n",
+        "        self._table = table; self.release_.parameters['groups'] = self.labels_.tolist()\n",
         (FITTED + "the_release_holds_neither_rows_nor_labels_nor_seed[pure-LloydKMeans]",),
     ),
     Mutant(
         "the seed in the release",
-        "cluster.base",
-        '_UNPUBLISHED = {"ledger", "random_state", ',
-        '_UNPUBLISHED = {"ledger", ',
+        "cluster.shared.parameters",
+        "parameter(_seed, default=None, published=False)",
+        "parameter(_seed, default=None)",
         (FITTED + "the_release_holds_neither_rows_nor_labels_nor_seed[pure-LloydKMeans]",),
     ),
     Mutant(
         "a seeded run that does not say so",
-        "curator",
+        "curator.curator",
         "self.records, self._entropy.seeded)",
         "self.records, False)",
         (FITTED + "fitted_attributes[pure-LloydKMeans]",),
     ),
     Mutant(
         "values in an error",
-        "given",
+        "domain.arrays",
         '            return f"`{name}` {answer}"\n    return f"`{name}` {_NO_NUMBERS}"',
         '            return f"`{name}` {answer}"\n    return f"`{name}` {_NO_NUMBERS}, got {problem}"',
         ("contract/test_bad_input.py::test_bad_tables[LloydKMeans-strings]",),
     ),
     Mutant(
         "an error for a table without rows",
-        "curator",
+        "curator.curator",
         "        reporter()(1.0)\n",
         "        if not state.any(): raise ParameterError('`X` must have rows, got none')\n",
         (CONTROL + "rows_in_memory[LloydKMeans-no row, one row]",),
     ),
     Mutant(
         "rows counted in the progress",
-        "curator",
+        "curator.curator",
         "reporter()(1.0)",
         "reporter()(1.0 + state.sum())",
         (CONTROL + "rows_in_memory[LloydKMeans-one row more]",),
     ),
     Mutant(
         "rows counted in a log",
-        "curator",
+        "curator.curator",
         "reporter()(1.0)",
         "reporter()(1.0); __import__('logging').getLogger('sfumato').info('%s', state.sum())",
         (CONTROL + "rows_in_memory[LloydKMeans-one row less]",),
     ),
     Mutant(
         "a warning about few rows",
-        "curator",
+        "curator.curator",
         "reporter()(1.0)",
         "reporter()(1.0); state.any() or __import__('warnings').warn('few rows')",
         (CONTROL + "rows_in_memory[LloydKMeans-no row, one row]",),
     ),
     Mutant(
         "one more pass over a table with rows",
-        "curator",
+        "curator.curator",
         "reporter()(1.0)",
         "reporter()(1.0); state.any() and self._engine.fold(aggregate)",
         (CONTROL + "rows_in_files[LloydKMeans-no row, one row]",),
     ),
     Mutant(
         "rows on disk",
-        "engine.memory",
+        "private.engines.memory",
         "return add_rows(aggregate, aggregate.zero(), self.rows[start:stop], self.domain)",
         "rows = self.rows[start:stop]; len(rows) and np.save(__import__('tempfile').mkstemp()[1], rows);"
         " return add_rows(aggregate, aggregate.zero(), rows, self.domain)",

@@ -157,7 +157,7 @@ class DPDBSCAN(DensityClusterer):
             valleys=self.valleys,
             metric=self.metric,
         )
-        _warn_if_weak(model.guarantee, stacklevel=5)
+        _warn_if_weak(model.guarantee, stacklevel=7)
         return model
 
     def _grid(self, domain: Domain) -> Grid:

@@ -83,4 +83,4 @@ def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bo
     try:
         ledger.settle(charge, "released")
     except LedgerError as error:
-        warnings.warn(f"charge {charge} counts but stays open: {error}", LedgerWarning, stacklevel=5)
+        warnings.warn(f"charge {charge} counts but stays open: {error}", LedgerWarning, stacklevel=6)

@@ -71,8 +71,12 @@ def auto_or(other: Check) -> Check:
     """ "auto", or a value that another check allows."""
 
     def check(name: str, value: object) -> None:
-        if not (isinstance(value, str) and value == "auto"):
+        if isinstance(value, str) and value == "auto":
+            return
+        try:
             other(name, value)
+        except ParameterError as error:
+            raise ParameterError(str(error).replace("must be", "must be 'auto' or", 1)) from None
 
     return check
 
