@@ -56,7 +56,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclasses.dataclass(eq=False, repr=False)(cls)
-        cls.__doc__ = with_shared_text(cls.__doc__)
+        cls.__doc__ = with_shared_text(cls.__doc__, () if hasattr(cls, "labels_") else ("labels_",))
 
     def _fit(self, table: Table, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
         """Charge the plan, let `compute` ask the curator, and publish."""

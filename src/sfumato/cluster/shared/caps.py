@@ -163,7 +163,7 @@ def suggest_max_rows(
     X : table with named columns
         As for a fit.
     unit : str
-        Column that identifies a person.
+        As for a fit.
     n_clusters : int
     budget : Budget, optional
         Budget of the fit that will use the cap; by default epsilon 1. None of it is spent.

@@ -60,7 +60,7 @@ def _seed(name: str, value: object) -> None:
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class SharedParameters:
-    """Parameters that every estimator has.
+    """Parameters and attributes that every estimator has.
 
     Parameters
     ----------
@@ -79,6 +79,17 @@ class SharedParameters:
         Where the budget is charged before any row is read.
     random_state : int, optional
         Seed for reproducible noise in experiments. The release is then marked: do not publish.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyStatement
+        What was promised and what was spent. Prints in words.
+    release_ : Release
+        Everything that may be published.
+    n_features_in_ : int
+        Number of columns.
+    labels_ : ndarray of shape (n,)
+        Cluster of each training row, or -1 for none. Computed on demand for the data holder; not private.
     """
 
     epsilon: Number | None = parameter(default=1.0, published=False)
@@ -131,8 +142,8 @@ def as_seed(random_state: int | None) -> int | None:
     return None if random_state is None else int(random_state)
 
 
-def with_shared_text(docstring: str | None, without: Sequence[str] = ()) -> str | None:
-    """Docstring with the shared parameters described after its own.
+def with_shared_text(docstring: str | None, without: Sequence[str] = ()) -> str:
+    """Docstring with the shared parameters and attributes described after its own.
 
     Examples
     --------
@@ -147,12 +158,13 @@ def with_shared_text(docstring: str | None, without: Sequence[str] = ()) -> str 
         Privacy budget: ...
     """
     text = inspect.cleandoc(docstring or "")
-    shared = "".join(entry for name, entry in _ENTRIES.items() if name not in without)
-    if _HEAD not in text or shared in text:
-        return docstring
-    before, _, after = text.partition(_HEAD)
-    own, gap, rest = after.partition("\n\n")
-    return f"{before}{_HEAD}{own.rstrip()}\n{shared.rstrip()}{gap}{rest}"
+    for head, entries in _SECTIONS.items():
+        shared = "".join(entry for name, entry in entries.items() if name not in without)
+        if head in text and shared not in text:
+            before, _, after = text.partition(head)
+            own, gap, rest = after.partition("\n\n")
+            text = f"{before}{head}{own.rstrip()}\n{shared.rstrip()}{gap}{rest}"
+    return text
 
 
 def takes_shared(*without: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
@@ -187,8 +199,12 @@ def takes_shared(*without: str) -> Callable[[Callable[..., T]], Callable[..., T]
     return decorate
 
 
-_HEAD = "Parameters\n----------\n"
-_TEXT = inspect.cleandoc(SharedParameters.__doc__ or "").partition(_HEAD)[2] + "\n"
-_ENTRIES = {
-    entry.partition(" :")[0].partition(",")[0]: entry for entry in re.split(r"(?m)^(?=\S)", _TEXT) if entry
-}
+def _shared_entries(head: str) -> dict[str, str]:
+    """Entries of a section of the shared text, by name."""
+    section = inspect.cleandoc(SharedParameters.__doc__ or "").partition(head)[2].partition("\n\n")[0] + "\n"
+    entries = re.split(r"(?m)^(?=\S)", section)
+    return {entry.partition(" :")[0].partition(",")[0]: entry for entry in entries if entry}
+
+
+_HEADS = ("Parameters\n----------\n", "Attributes\n----------\n")
+_SECTIONS = {head: _shared_entries(head) for head in _HEADS}

@@ -1,7 +1,7 @@
-"""What a method states about itself, so that a forecast can be made before anything is spent.
+"""What a method states about itself, so that the planner can forecast before anything is spent.
 
-A method states facts, next to the constants that it uses. The planner has the formulas: it reads these facts,
-the plan, and the questions that the method asks in a rehearsal.
+A method states facts, next to the constants it uses. The planner has the formulas. It reads these facts, the
+plan, and the questions that the method asks in a rehearsal.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Promise(NamedTuple):
     """What dense places will satisfy."""
 
     guarantee: Guarantee
-    report: int  # noisy rows around a place from which on it is reported
-    n_cells: int  # whose counts make up this number
+    report: int  # a place is reported if it has this noisy number of rows around it
+    n_cells: int  # number of cells whose counts add up to it
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Cells:
     """Noisy counts of the cells of a grid, from which a method computes everything else."""
 
     bytes_per_cell: int  # if all cells are released
-    bytes_listed: int = 0  # in total, if only those are released that stand out from the noise
+    bytes_listed: int = 0  # in total, if only cells that stand out from the noise are released
     are_spans: bool = False  # whether clusters are sets of cells, and not centres
     denoising: Denoising | None = None
     promise: Callable[[NoisyHistogram], Promise] | None = None  # of a method with a radius and `min_samples`
@@ -97,7 +97,7 @@ class Cells:
 class Traits:
     """What a forecast needs to know about a method. The defaults suit a method that states nothing."""
 
-    visible: tuple[Visible, ...] = ()  # all that a cluster must pass to be found
+    visible: tuple[Visible, ...] = ()  # conditions that a cluster must meet to be found
     size_step: str | None = None  # step of sums whose noise is the error of a size
     n_integers: int = 0  # in the largest summary of the rows
     tree: SplitTree | None = None
@@ -108,7 +108,7 @@ class Traits:
     metric: Metric = "euclidean"  # unit of lengths
 
     def then(self, later: Traits) -> Traits:
-        """Traits of a method that goes on from what it has found so far."""
+        """Traits of a method that continues from what it has found."""
         return Traits(
             self.visible + later.visible,
             later.size_step or self.size_step,
