@@ -56,7 +56,7 @@ def places(source: Source, ax: Axes | None = None, *, target: ArrayLike | None =
     x, y = model.sanitized_source.T
     ax.scatter(x, y, s=22, marker="x", color=VERMILLION, label="stand-in for the source")
     x, y = model.cluster_centers.T
-    ax.scatter(x, y, s=42, color=BLUE, label="chosen target", zorder=3)
+    ax.scatter(x, y, s=170, color=BLUE, label="chosen target", zorder=3)
     write_numbers(enumerate(model.cluster_centers), ax)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False, fontsize="small")
     title(release, f"{release.method}, {len(model.cluster_centers)} chosen\n{release.privacy.budget}", ax)

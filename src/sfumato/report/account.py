@@ -10,6 +10,10 @@ from sfumato.budget import Record
 from sfumato.release import FORMAT, FORMAT_VERSION, Release
 from sfumato.report.markup import figure, paragraph, table
 
+_BUDGET = (
+    "Every question asked of the table costs some privacy. The budget is the most that all questions "
+    "together may cost."
+)
 _SELECTIONS = ("exponential", "permute-and-flip")
 
 
@@ -29,7 +33,8 @@ def steps(release: Release) -> str:
     rows = [(record.step, str(times), *_row(record, times)) for record, times in counted.items()]
     foot = ("total", str(len(release.privacy.steps)), "", "", "", "", str(release.privacy.spent))
     caption = "Every question asked of the confidential table, and its cost"
-    return picture + table(caption, head, rows, foot=foot, texts=("mechanism",)) + _about_steps(release)
+    asked = table(caption, head, rows, foot=foot, texts=("mechanism",))
+    return paragraph(_BUDGET) + picture + asked + _about_steps(release)
 
 
 def public_facts(release: Release) -> str:
@@ -84,7 +89,7 @@ def _row(record: Record, times: int) -> tuple[str, str, str, str, str]:
 def _about_steps(release: Release) -> str:
     text = (
         "The sensitivity of a question is the most that one protected record or person can change its exact "
-        "answer. The noise is scaled to cover it. "
+        "answer. The noise is scaled to cover it, and its size is given as a standard deviation (std). "
     )
     match release.privacy.budget.kind:
         case "pure":

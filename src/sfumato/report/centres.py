@@ -28,11 +28,6 @@ _ERRORS = {
     2: " An ellipse is the 95% region of a centre, where it is large enough to see.",
     3: " Vertical bars are the 95% intervals of a centre, where they are long enough to see.",
 }
-_IN_DOUBT = (
-    "The scale of the noise is known, so we can say how far it may have moved a number. The number after ± "
-    "is half the width of a 95% interval, both for the average of the records in a cluster and for how many "
-    "there are. The method may also have taken two groups for one. No interval covers that."
-)
 
 
 @findings.register
@@ -40,7 +35,7 @@ def _(model: CentreModel, release: Release) -> str:
     sizes = size_picture(release, model.estimated_sizes)
     parts = [paragraph(_MEANING), _picture(release, model), sizes, _centre_tables(release, model)]
     if model.center_stds is not None:
-        parts.append(paragraph(_IN_DOUBT, "note"))
+        parts.append(paragraph(_in_doubt(model), "note"))
     if model.synopsis is not None:
         parts.append(paragraph(_about_noise(model.synopsis), "note"))
     return "".join(parts)
@@ -150,12 +145,22 @@ def _noisy_counts(model: CentreModel, synopsis: GridSynopsis) -> list[list[str]]
     ]
 
 
+def _in_doubt(model: CentreModel) -> str:
+    sizes_too = model.synopsis is None and model.size_stds is not None
+    about = "centres and sizes" if sizes_too else "centres"
+    return (
+        "The scale of the noise is known, so we can say how far it may have moved a number. The number after "
+        f"± in {about} is half the width of a 95% interval. The method may also have taken two groups for "
+        "one. No interval covers that."
+    )
+
+
 def _about_noise(synopsis: GridSynopsis) -> str:
     cells = " × ".join(map(str, synopsis.grid.shape))
     return (
         "Two numbers say how many records a cluster has. The size is the method's own estimate. The noisy "
         "count is the plain sum of the published counts in the cells of the cluster. It is right on average, "
-        "and the next column gives the standard deviation of its noise. The true count is within one "
+        "and the column “noise” gives the standard deviation of its noise. The true count is within one "
         f"standard deviation of it in two of three cases, and within two in 19 of 20. The grid has {cells} "
         f"cells. The noise in each has a standard deviation of {synopsis.noise_std:.3g}, and the noise in "
         "the sum of m cells is larger by the square root of m."

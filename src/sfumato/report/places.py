@@ -59,4 +59,4 @@ def _table(release: Release, model: SourceTargetModel) -> str:
     if rest > 0:
         rows = [*rows[:LONGEST_TABLE], [f"{rest} more", *[""] * (1 + model.n_features)]]
     head = ["number", "row in the list of targets", *plot.column_names(release)]
-    return table("The chosen targets, in the order of the list of targets", head, rows)
+    return table("The chosen targets, and where each stands in the list of targets", head, rows)

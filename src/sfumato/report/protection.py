@@ -138,13 +138,14 @@ def _delta(protection: Protection) -> str:
 def _unit(protection: Protection) -> str:
     unit = protection.unit
     if unit.column is not None:
-        used = "one record" if unit.max_rows == 1 else f"at most {unit.max_rows:,} records"
-        if unit.max_rows >= ALL_ROWS:
-            used = "any number of records"
-        return (
+        text = (
             f"Each person is protected, together with all their records. The column {unit.column!r} "
-            f"identifies the person. To make this possible, {used} of each person entered the computation."
+            "identifies the person."
         )
+        if unit.max_rows < ALL_ROWS:
+            used = "one record" if unit.max_rows == 1 else f"at most {unit.max_rows:,} records"
+            text += f" To make this possible, {used} of each person entered the computation."
+        return text
     text = (
         "Each single record, which is one row of the table, is protected almost as if it had never been "
         "there. If each person has one record, this protects the person. A person with several records is "
