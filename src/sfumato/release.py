@@ -1,4 +1,4 @@
-"""The publishable artefact: one JSON file with the model, the public parameters and the privacy statement."""
+"""The release: one JSON file with the model, the public parameters and the privacy statement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Everything that may be published about one clustering, and nothing else.
+    """Everything about one clustering that may be published, and nothing else.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ class Release:
     model : Model
     privacy : PrivacyStatement
     reading : Columns, optional
-        How a table with named columns is read.
+        How to read a table with named columns.
 
     Privacy
     -------
-    Holds values that the curator released, and public parameters. Labels of the training rows and the seed
-    of a seeded run are never part of it.
+    Holds values that the curator released, and public parameters. It never holds labels of the training rows
+    or the seed of a seeded run.
 
     Examples
     --------
@@ -72,12 +72,12 @@ class Release:
     library: str = version("sfumato")
 
     def predict(self, X: ArrayLike) -> IntArray:
-        """Cluster of each row of a table, from the release alone. Spends nothing; the labels are not private.
+        """Cluster of each row of a table. This costs no budget, but the labels are not private.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            A table or a path to one; with the same column names, if the release was made from named columns.
+            A table, or a path to one. If the release has column names, the table must have the same.
         """
         if self.reading is not None:
             return holder.labels(X, self.reading, self.model.predict)
@@ -95,27 +95,27 @@ class Release:
         Parameters
         ----------
         frame : pyspark.sql.DataFrame
-            With the column names that the release was made from.
+            It must have the column names of the release.
         column : str
             Name of the new column.
         """
         if self.reading is None:
-            raise ParameterError("the release must be made from named columns, which rows on Spark have")
+            raise ParameterError("the release must be made from named columns, got one without names")
         return holder.labelled_frame(frame, self.reading, self.model.predict, column)
 
     def predict_files(self, path: str, column: str = "cluster", keep: Sequence[str] = ()) -> Iterator[Any]:
         """Clusters of the rows of a table in files, batch by batch. The labels are not private.
 
-        Rows with missing values have none.
+        Rows with missing values get no label.
 
         Parameters
         ----------
         path : str
-            Files, a folder or a pattern, with the column names that the release was made from.
+            Files, a folder or a pattern. They must have the column names of the release.
         column : str
             Name of the column of labels.
         keep : sequence of str
-            Columns of the table to have beside it.
+            Columns of the table to keep.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Release:
         return holder.labelled_batches(path, coordinates, keep, self.model.predict, column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Contents of the file, without its checksum."""
+        """Contents of the file, without the checksum."""
         return {
             "format": FORMAT,
             "version": FORMAT_VERSION,
@@ -146,21 +146,21 @@ class Release:
         }
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file under a temporary name, then rename it: no half-written file can be seen."""
+        """Write the file under a temporary name and then rename it, so nobody sees half a file."""
         content = self.to_dict() | {"sha256": self.checksum()}
         return write_whole(path, json.dumps(content, indent=1, allow_nan=False))
 
     def checksum(self) -> str:
-        """SHA-256 of the contents, as the file states it."""
+        """SHA-256 of the contents, as in the file."""
         return _checksum(self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
-        """Read a file that `save` wrote. Its checksum finds accidents, not forgers: sign it for those."""
+        """Read a file that `save` wrote. The checksum detects accidents, not forgery."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             altered = isinstance(content, dict) and content.pop("sha256", None) != _checksum(content)
-        except (ValueError, RecursionError):  # not JSON, which knows no NaN and no infinity
+        except (ValueError, RecursionError):  # not JSON, or with NaN or infinity, which JSON does not allow
             raise ReleaseError(f"{path} is truncated or not a release file") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ReleaseError(f"{path} is not a release file: its `format` is not {FORMAT!r}")
@@ -193,7 +193,7 @@ class Release:
             raise ReleaseError(f"{path} is not a complete release: {error}") from None
 
     def _check_parts(self) -> None:
-        """Refuse parts of another type, or that do not fit together: a file may hold such."""
+        """Refuse parts of another type or parts that do not fit together, as a damaged file may hold."""
         if not isinstance(self.domain, Domain) or not hasattr(self.model, "predict"):
             raise ReleaseError("`domain` or `model` is of another type")
         if not isinstance(self.reading, Columns | None) or not isinstance(self.parameters, dict):
@@ -210,7 +210,7 @@ class Release:
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a file under a temporary name, then rename it: nobody ever sees a part of it."""
+    """Write a file under a temporary name and then rename it, so nobody sees half a file."""
     with whole_file(path, mode=0o644) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return Path(path)
@@ -218,16 +218,16 @@ def write_whole(path: str | os.PathLike[str], text: str) -> Path:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], mode: int = 0o600) -> Iterator[Path]:
-    """A temporary name to write to, which becomes `path` once all of it is on disk.
+    """A temporary name to write to. The file becomes `path` once all of it is on disk.
 
-    Errors and interrupts leave nothing behind, and errors of the disk name `path`. A process that is killed
-    may leave the temporary file, such as ``.release.json.1f9c03ab.json``, which nothing reads.
+    Errors and interrupts leave nothing behind. Errors of the disk name `path`. A killed process may leave
+    the temporary file, for example ``.release.json.1f9c03ab.json``. Nothing reads it.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
-        # A rename would replace a device, such as /dev/null.
+        # A rename would replace a device, for example /dev/null.
         raise OSError(EINVAL, "Not a file that could be replaced", str(path))
-    # The name is chosen before there is a file, so that it is known whenever an interrupt comes.
+    # The name is chosen before the file exists, so it is known if an interrupt comes.
     temporary = target.with_name(f".{target.name}.{token_hex(4)}{target.suffix}")
     try:
         temporary.touch(mode=0o600, exist_ok=False)

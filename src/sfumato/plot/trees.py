@@ -29,14 +29,13 @@ def saddles(source: Source, ax: Axes | None = None) -> Axes:
     A dot is a peak of the density, drawn at its height. Its area is proportional to the size of its
     components, and their numbers stand above it. Two branches join at the height of the saddle between them:
     the lowest density on the best path. Each cluster has one colour and a number. A dashed line marks the
-    level that cuts the tree into these clusters. There is no such level if doubtful clusters were joined
-    first.
+    level that cuts the tree into these clusters. If doubtful clusters were joined first, there is no line.
 
     Parameters
     ----------
     source : Release or fitted estimator
-        From `MorseClustering`, or from a method that releases a mixture. The tree of such a mixture is cut
-        where `MorseClustering` would cut it. Saddles between more than 100 components take long to find.
+        From `MorseClustering`, or from a method that releases a mixture. Its tree is then cut where
+        `MorseClustering` would cut it. Saddles between more than 100 components take long to find.
     ax : matplotlib Axes, optional
         Where to draw. By default, a new figure.
 

@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.domain import FloatArray
 
 CONFIDENCE = 0.95  # of all intervals that are shown
-_WITHIN = 1.96  # standard deviations of normal noise on either side of such an interval
+_WITHIN = 1.96  # standard deviations of normal noise on either side of an interval of this confidence
 
 
 def half_widths(stds: FloatArray) -> FloatArray:

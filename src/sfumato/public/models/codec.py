@@ -1,4 +1,4 @@
-"""How models are saved: JSON of publishable dataclasses, arrays and numbers."""
+"""How models are saved: as JSON of publishable dataclasses, arrays and numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PUBLISHABLE: dict[str, type[Any]] = {
 
 
 def encode(value: Any) -> Any:
-    """JSON form of a value made of publishable dataclasses, arrays, sequences and numbers."""
+    """JSON form of a value that consists of publishable dataclasses, arrays, sequences and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
         if type(value).__name__ not in PUBLISHABLE:
             raise ReleaseError(f"{type(value).__name__} is not a publishable type")
@@ -71,7 +71,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(data: Any) -> Any:
-    """Inverse of `encode`; sequences come back as tuples. Refuses what `encode` does not write."""
+    """Inverse of `encode`. Sequences come back as tuples. Refuses what `encode` does not write."""
     if isinstance(data, list):
         return tuple(decode(item) for item in data)
     if not isinstance(data, dict):
@@ -94,9 +94,9 @@ def _array(dtype: str, shape: tuple[int, ...], values: tuple[float, ...]) -> NDA
         raise ReleaseError(f"an array must hold float64 or int64, got {dtype!r}")
     kinds = (int,) if dtype == "int64" else (int, float)
     if not all(type(value) in kinds for value in values):
-        raise ReleaseError(f"an array of {dtype} must hold such numbers, got others")
+        raise ReleaseError(f"an array of {dtype} must hold numbers of this type, got others")
     if math.prod(shape) != len(values):
-        raise ReleaseError(f"an array of shape {shape} must have as many values, got {len(values)}")
+        raise ReleaseError(f"an array of shape {shape} must have a value for each place, got {len(values)}")
     array = np.array(values, dtype=dtype).reshape(shape)
     if not np.isfinite(array).all():
         raise ReleaseError("an array must be finite, got NaN or infinity")
@@ -104,7 +104,7 @@ def _array(dtype: str, shape: tuple[int, ...], values: tuple[float, ...]) -> NDA
 
 
 def _fits(value: object, wanted: Any) -> bool:
-    """Whether a value is of the type that a field declares, and of a size that can be computed with."""
+    """Whether a value has the type that a field declares, and is small enough to compute with."""
     arguments = get_args(wanted)
     if wanted in (FloatArray, IntArray):
         return isinstance(value, np.ndarray) and value.dtype == get_args(arguments[1])[0]
