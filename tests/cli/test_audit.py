@@ -12,7 +12,7 @@ PLUG_IN = '''
 import numpy as np
 
 from sfumato import GridKMeans
-from sfumato.private.aggregates import CellCounts
+from sfumato.private.aggregates.cell_counts import CellCounts
 from sfumato.public.models import CentreModel
 from sfumato.domain import Grid
 
@@ -60,6 +60,7 @@ def test_a_broken_method_of_another_package_is_caught(plugged):
     assert "1 of 1 pairs" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_sound_method_is_not(shell, tmp_path):
     done = shell("audit", *QUICK, "--epsilon", 1, "--pair", "outlier", "--pair", "person", "--out", "a.html")
     assert "no contradiction" in done.stdout
@@ -82,6 +83,7 @@ def test_json(call, budget):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_all_pairs_are_the_default(call):
     done = call("audit", *QUICK, "--epsilon", 1, "--json", "--quiet")
     names = {found["pair"] for found in json.loads(done.stdout)["pairs"]}

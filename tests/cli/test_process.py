@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import typer
 
 from sfumato import Budget, Ledger, Release, __version__
@@ -15,6 +16,7 @@ from sfumato.cli.app import app
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
+@pytest.mark.slow
 def test_five_commands_of_the_docs(trips, shell, silent_about, tmp_path):
     section = DOCS.read_text(encoding="utf-8").split("\n## ")[1]
     blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)

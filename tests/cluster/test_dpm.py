@@ -165,7 +165,7 @@ ROWS = {
 
 class TestRows:
     @pytest.mark.parametrize("name", ROWS)
-    @pytest.mark.parametrize("epsilon", [0.01, 1, 100])
+    @pytest.mark.parametrize("epsilon", [1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.01, 100))])
     def test_any_rows_at_any_budget(self, name, epsilon):
         """Warnings are errors here, so nothing is divided by nothing."""
         rows = ROWS[name]

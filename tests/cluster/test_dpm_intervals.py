@@ -44,7 +44,11 @@ def measured(method, rows, **budget):
     return np.mean(places, axis=0), np.array(errors)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 0.3}, {"epsilon": 1.0}, {"rho": 0.05}], ids=str)
+OTHERS = [{"epsilon": 0.3}, {"rho": 0.05}]
+BUDGETS = [{"epsilon": 1.0}, *(pytest.param(budget, marks=pytest.mark.slow) for budget in OTHERS)]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("method", METHODS)
 def test_intervals_hold_the_true_count(method, data, budget):

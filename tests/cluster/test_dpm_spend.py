@@ -102,7 +102,7 @@ def test_level_shares():
 
 @every_budget
 @pytest.mark.parametrize("max_depth", [1, 7, 10])
-@pytest.mark.parametrize("d", [1, 2, 10, 100])
+@pytest.mark.parametrize("d", [2, *(pytest.param(d, marks=pytest.mark.slow) for d in (1, 10, 100))])
 def test_what_is_recorded_is_what_was_promised(d, max_depth, budget):
     """Every declared step is asked once, however the tree grows, and together they cost the budget."""
     for rows in (np.empty((0, d)), clusters(d, 600)):

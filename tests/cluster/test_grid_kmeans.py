@@ -10,8 +10,9 @@ from sfumato import Ball, Budget, GridKMeans, Ledger, grid_size
 from sfumato.curator import Curator, Table
 from sfumato.domain import Grid
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import CellCounts, RowCount
-from sfumato.private.mechanisms import Entropy
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.public.grid import size
 from sfumato.public.grid.synopsis import GridSynopsis
 

@@ -23,6 +23,11 @@ from sfumato.errors import ParameterError
 SHAPES = ["full", "diag", "spherical"]
 
 
+OTHERS = [
+    pytest.param(b, marks=pytest.mark.slow) for b in ({"epsilon": 1e-3}, {"epsilon": 0.5, "delta": 1e-6})
+]
+
+
 @pytest.fixture(scope="module")
 def blobs():
     rng = np.random.default_rng(0)
@@ -52,7 +57,9 @@ def test_without_noise_the_mixture_is_found(blobs, assign, covariance, start):
 @pytest.mark.parametrize(
     ("d", "start"), [(1, "grid"), (1, "centers"), (3, "grid"), (3, "centers"), (30, "auto")]
 )
-@pytest.mark.parametrize("budget", [{"epsilon": 1e-3}, {"rho": 1e-6}, {"epsilon": 0.5, "delta": 1e-6}])
+@pytest.mark.parametrize(
+    "budget", [{"rho": 1e-6}, *(pytest.param(b, marks=pytest.mark.slow) for b in OTHERS)]
+)
 def test_a_mixture_is_valid_at_any_budget(covariance, d, start, budget):
     rows = np.random.default_rng(0).uniform(-1, 1, (50, d))
     parameters = {"covariance": covariance, "start": start, **budget}
@@ -105,6 +112,7 @@ def test_the_covariances_of_a_grid_are_free(blobs):
     assert model.privacy_.steps == alone.privacy_.steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", ["component", "basin"])
 @pytest.mark.parametrize("make", [make_moons, partial(make_circles, factor=0.5)])
 def test_without_noise_moons_and_circles_are_separated_exactly(make, labels):

@@ -143,7 +143,7 @@ def failures(fit, d, min_samples, understated=0.0, **parameters):
     return np.mean(missed), np.mean(false)
 
 
-@pytest.mark.parametrize("min_samples", [1, 20])
+@pytest.mark.parametrize("min_samples", [20, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("d", RADIUS)
 def test_the_guarantee_holds_as_often_as_stated(fit, d, min_samples):
     beta = 0.1
@@ -158,6 +158,7 @@ def test_the_guarantee_holds_under_other_budgets_and_widths(fit, budget):
     assert sum(failures(fit, 2, 5, **budget)) <= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_samples", [1, 20])
 @pytest.mark.parametrize("d", RADIUS)
 def test_without_noise_it_always_holds(fit, d, min_samples):

@@ -19,7 +19,7 @@ from sfumato.cluster.source_target import SANITIZERS, Targets, clipping_radii
 from sfumato.curator import Curator, Table
 from sfumato.domain import Domain
 from sfumato.errors import DataError, ParameterError
-from sfumato.private.mechanisms import Entropy
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.public.places.coverings import cover
 from sfumato.public.places.medoids import k_medoids
 

@@ -33,7 +33,7 @@ from sfumato import (
     suggest_max_rows,
 )
 from sfumato.curator import Curator, curator
-from sfumato.private.aggregates import SparseCells
+from sfumato.private.aggregates.sparse_cells import SparseCells
 from sfumato.private.engines.files import FileEngine
 from sfumato.private.engines.memory import MemoryEngine
 

@@ -8,6 +8,7 @@ from sfumato.datasets import separated_gaussians
 from sfumato.public.means import mean_stds
 
 N_SEEDS = 8
+BUDGETS = [{"epsilon": 1}, pytest.param({"epsilon": 1, "delta": 1e-6}, marks=pytest.mark.slow)]
 
 
 def scores(make, rows):
@@ -33,7 +34,7 @@ def overlapping_rows():
     return (centers[rng.integers(0, 6, 20_000)] + rng.normal(0, 0.15, (20_000, 2))).clip(-1, 1)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}], ids=str)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("method", [DPM, LloydKMeans, CoresetKMeans, DPMoG], ids=lambda cls: cls.__name__)
 def test_errors_are_as_large_as_stated(method, budget):
     rows, _ = separated_gaussians(30_000, 6, 8, random_state=0)
@@ -45,7 +46,8 @@ def test_errors_are_as_large_as_stated(method, budget):
     assert 0.5 < quadratic_mean(of_sizes) < 1.45
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("method", [DPM, LloydKMeans, CoresetKMeans], ids=lambda cls: cls.__name__)
 def test_little_noise_does_not_feign_certainty(method, budget):
     """Noise is small here, so most of the error is from clipping and from moves that are not over."""
@@ -55,6 +57,7 @@ def test_little_noise_does_not_feign_certainty(method, budget):
         assert quadratic_mean(errors) > 0.4
 
 
+@pytest.mark.slow
 def test_errors_of_a_grid_are_no_larger_than_stated():
     rows, _ = separated_gaussians(1_000, 3, 2, random_state=0)
     of_centers, of_sizes = scores(lambda seed: GridKMeans(3, bounds=(-1, 1), random_state=seed), rows)
