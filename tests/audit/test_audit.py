@@ -16,8 +16,9 @@ from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.domain.columns import read_bounds
 from sfumato.errors import DataError, ParameterError
-from sfumato.private.aggregates import RowCount
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.private.sources import open_source
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import Regions
@@ -43,12 +44,12 @@ def times(budget, factor):
 
 @pytest.mark.parametrize("budget", KINDS, ids=IDS)
 def test_the_right_noise_passes_and_more_than_half_of_the_promise_is_found(budget):
-    found = audit(counting(budget), ONE_MORE, budget, n_runs=4000)
+    found = audit(counting(budget), ONE_MORE, budget, n_runs=2000)
     power = 0.4 if budget.kind == "zcdp" else 0.6
     assert power * found.promise < found.lower <= found.promise
     assert not found.broken
     assert found.pair == "one more"
-    assert found.n_runs == 2000
+    assert found.n_runs == 1000
 
 
 @pytest.mark.parametrize("budget", KINDS, ids=IDS)
@@ -65,7 +66,7 @@ def test_bounds_hold_as_often_as_stated(budget):
     rng = np.random.default_rng(1)
     (record,) = calibrate(Plan(Step("rows", 1)), budget).records()
     draw = partial(rng.normal if "Gaussian" in record.mechanism else rng.laplace, scale=float(record.scale))
-    confidence, n_audits, size = 0.8, 300, (400, 1)
+    confidence, n_audits, size = 0.8, 150, (400, 1)
     audits = (
         compare(1 + draw(size=size), draw(size=size), budget, confidence=confidence) for _ in range(n_audits)
     )

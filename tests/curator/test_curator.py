@@ -12,9 +12,10 @@ from sfumato.budget.records import Sensitivity
 from sfumato.curator import Curator, Noisy, NoisyCells, open_table
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import ParameterError, PlanError
-from sfumato.private.aggregates import CellCounts, RowCount
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
 from sfumato.private.engines.memory import MemoryEngine
-from sfumato.private.mechanisms import Entropy
+from sfumato.private.mechanisms.entropy import Entropy
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 GRID = Grid.over(DOMAIN, 4)

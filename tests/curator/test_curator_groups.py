@@ -21,16 +21,12 @@ from sfumato.curator import (
 from sfumato.domain import Domain
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.errors import ParameterError, PlanError
-from sfumato.private.aggregates import (
-    Distances,
-    GroupedMoments,
-    GroupedSums,
-    Marginals,
-    SoftMoments,
-    SplitRule,
-)
+from sfumato.private.aggregates.distances import Distances
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.splits import Marginals, SplitRule
+from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.engines.memory import MemoryEngine
-from sfumato.private.mechanisms import Entropy
+from sfumato.private.mechanisms.entropy import Entropy
 
 DOMAIN = Domain.from_bounds((-1, 1), 2)
 CENTERS = np.array([[-0.5, -0.5], [0.5, 0.25], [0.0, 0.75]])
@@ -424,7 +420,7 @@ def test_the_two_sides_of_a_split_get_noise_of_their_own(budget):
     assert abs(np.corrcoef(released.sizes.T)[0, 1]) < 5 / math.sqrt(MANY)
 
 
-N_MEANS = 1500
+N_MEANS = 800
 NEAREST = {
     "rows": (nearest_sensitivity(DOMAIN, 3), lambda asked: asked.nearest("nearest", CENTERS, 4)),
     "distance": (

@@ -20,6 +20,7 @@ from tests.contract.test_aggregates import (
     vector_of,
     widest_person,
 )
+from tests.worlds import rarely
 
 from sfumato.domain import Domain
 from sfumato.errors import DataError
@@ -270,7 +271,7 @@ def test_persons_of_equal_hash_stay_apart(spilled, monkeypatch, without_compiler
 def persons_for(example, max_rows):
     """Persons who own more rows than are kept, and one whose rows touch as many entries as possible."""
     pool, rng = newcomers(example), np.random.default_rng(max_rows)
-    crowds = [pool[rng.integers(len(pool), size=4 * max_rows)] for _ in range(20)]
+    crowds = [pool[rng.integers(len(pool), size=4 * max_rows)] for _ in range(8)]
     copies = [np.repeat(row[None, :], 3 * max_rows, axis=0) for row in pool]
     return [*crowds, *copies, widest_person(example, pool, max_rows)]
 
@@ -284,7 +285,7 @@ def test_a_person_moves_an_aggregate_by_the_cap_times_one_row_and_reaches_it(exa
     max_rows = 3
     declared = vars(example.aggregate.sensitivity.times(max_rows))
     reached, persons = dict.fromkeys(declared, 0), persons_for(example, max_rows)
-    for name in ("empty", "all equal", "uniform"):
+    for name in ("empty", "uniform"):
         table = tables(example)[name]
         others = np.arange(len(table)) % 7  # most have rows that are not kept
         before = capped_vector(example, others, table, max_rows)
@@ -323,12 +324,12 @@ def together(blocks, n_features):
 
 
 @every_world
-@pytest.mark.parametrize("memory", [0, 100, 3000, 2**20])
+@pytest.mark.parametrize("memory", [100, 2**20, *rarely(0, 3000)])
 def test_any_split_over_parts_and_files_gives_the_same_rows(world, memory, monkeypatch, tmp_path):
     monkeypatch.setattr(people, "MEMORY_BYTES", memory)
-    for max_rows in (1, 3, 1000):
+    for max_rows in (1, 3):
         expected = capped(*world, max_rows)
-        for n_parts in (1, 2, 9, 50):
+        for n_parts in (1, 9):
             pairs = iter(split(*world, n_parts, seed=n_parts))
             kept = together(capped_blocks(pairs, max_rows, tmp_path), world[1].shape[1])
             assert bag(kept) == expected
@@ -448,7 +449,7 @@ def test_a_mapped_file_is_closed_with_its_rows(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("block", [1, 10, 2**17])
 def test_contributions(block, monkeypatch):
-    monkeypatch.setattr(people, "BLOCK_VALUES", block)
+    monkeypatch.setattr(people, "N_MERGED", block)
     for ids, rows in [*worlds().values(), many_people(5000)]:
         for n_parts in (1, 3, 40):
             found = contributions(part for part, _ in split(ids, rows, n_parts))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 
 N_DRAWS = 200_000
 PASS, FAIL = 1e-4, 1e-6

@@ -17,7 +17,7 @@ from sfumato.domain import Grid, Unit
 from sfumato.private.people import cap_rows
 
 EPSILON, MAX_ROWS = 1, 8
-N_ASKS, N_CURATORS = 500, 8  # per table: half to choose the event, half to count it
+N_ASKS, N_CURATORS = 500, 4  # per table: half to choose the event, half to count it
 N_CELLS = 20
 BOUNDS = {"x": (0.0, float(N_CELLS))}
 GRID = Grid((0.0,), (float(N_CELLS),), (N_CELLS,))

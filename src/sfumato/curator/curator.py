@@ -13,35 +13,24 @@ from sfumato.curator.questions import MomentShape, Questions, SplitRule
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import GaussianCells, Partition
 from sfumato.errors import ParameterError, PlanError
-from sfumato.private.aggregates import (
-    Aggregate,
-    CellCounts,
-    Clipped,
-    Coverage,
-    Distances,
-    GroupedMoments,
-    GroupedSums,
-    Histograms,
-    Marginals,
-    NearestDistance,
-    NearestSums,
-    Projected,
-    RowCount,
-    SoftMoments,
-    SparseCells,
-    Swaps,
-)
-from sfumato.private.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.aggregates.base import Aggregate
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.aggregates.coverage import Coverage
+from sfumato.private.aggregates.distances import Distances
+from sfumato.private.aggregates.histograms import Histograms
+from sfumato.private.aggregates.mapped import Clipped, Projected
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
+from sfumato.private.aggregates.sparse_cells import SparseCells
+from sfumato.private.aggregates.splits import Marginals
+from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
+from sfumato.private.aggregates.swaps import Swaps
 from sfumato.private.engines.base import Engine
-from sfumato.private.mechanisms import (
-    Entropy,
-    discrete_gaussian,
-    discrete_laplace,
-    exponential,
-    permute_and_flip,
-    sparse_histogram,
-)
-from sfumato.private.mechanisms.sparse_histogram import checked_histogram
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms.selection import exponential, permute_and_flip
+from sfumato.private.mechanisms.sparse_histogram import checked_histogram, sparse_histogram
 from sfumato.progress import begin, reporter
 
 

@@ -13,19 +13,14 @@ from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments,
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import MomentShape, Partition
 from sfumato.errors import PlanError
-from sfumato.private.aggregates import (
-    Coverage,
-    GroupedMoments,
-    GroupedSums,
-    Histograms,
-    NearestDistance,
-    NearestSums,
-    SoftMoments,
-    SplitRule,
-    Swaps,
-)
-from sfumato.private.aggregates.sums import COUNT_WEIGHT
-from sfumato.private.mechanisms import threshold_for
+from sfumato.private.aggregates.coverage import Coverage
+from sfumato.private.aggregates.histograms import Histograms
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
+from sfumato.private.aggregates.splits import SplitRule
+from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
+from sfumato.private.aggregates.swaps import Swaps
+from sfumato.private.mechanisms.sparse_histogram import threshold_for
 
 # `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = [

@@ -17,7 +17,7 @@ from sfumato.domain.arrays import checked
 from sfumato.domain.columns import Columns, Missing, check_names, names_columns, read_bounds
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.memory import MemoryEngine
-from sfumato.private.mechanisms import Entropy
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.reading import complete_rows
 from sfumato.private.sources import Source, is_outside, open_source
 

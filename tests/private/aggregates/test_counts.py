@@ -4,7 +4,8 @@ import numpy as np
 
 from sfumato.domain import Grid
 from sfumato.domain.partitions import Subset
-from sfumato.private.aggregates import CellCounts, RowCount
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
 
 
 def test_row_count():

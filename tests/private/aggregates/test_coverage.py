@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import Coverage, Projected
+from sfumato.private.aggregates.coverage import Coverage
+from sfumato.private.aggregates.mapped import Projected
 
 
 def fold(aggregate, rows):

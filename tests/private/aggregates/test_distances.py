@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.domain.partitions import Subset, Tree, Voronoi
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import Distances
+from sfumato.private.aggregates.distances import Distances
 
 
 def fold(aggregate, rows):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import Histograms
+from sfumato.private.aggregates.histograms import Histograms
 
 
 def fold(aggregate, rows):

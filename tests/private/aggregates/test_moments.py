@@ -10,9 +10,14 @@ import pytest
 from sfumato.domain import LATTICE_RADIUS, Grid
 from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import GroupedMoments, GroupedSums, SoftMoments
-from sfumato.private.aggregates.moments import LARGEST_MOMENT_RADIUS, LEAST_MOMENT_RADIUS, SHAPES
-from sfumato.private.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.aggregates.moments import (
+    LARGEST_MOMENT_RADIUS,
+    LEAST_MOMENT_RADIUS,
+    SHAPES,
+    GroupedMoments,
+    SoftMoments,
+)
+from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 
 EXTREMES = [0.0, -0.0, 5e-324, 1e-310, 1.0, -1.0, 1e16, 1e140, -1e140, 1e300, -1e300, np.finfo(float).max]
 every_shape = pytest.mark.parametrize("shape", SHAPES)

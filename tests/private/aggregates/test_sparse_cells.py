@@ -11,8 +11,8 @@ from sfumato import datasets
 from sfumato.domain import Domain, Grid
 from sfumato.domain.partitions import Subset
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import CellCounts, SparseCells
-from sfumato.private.aggregates.sparse_cells import _hash
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.sparse_cells import SparseCells, _hash
 from sfumato.private.engines.memory import MemoryEngine
 
 HUGE_SHAPES = [(2**62,), (2**31, 2**31), (3, 2**31 - 1, 7, 2**20 - 3), (2,) * 62, (5, 2**59 + 1)]

@@ -14,7 +14,8 @@ import pytest
 from sfumato.domain import MAX_ROWS
 from sfumato.domain.partitions import Subset, Tree, Voronoi
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import Marginals, SplitRule, splits
+from sfumato.private.aggregates import splits
+from sfumato.private.aggregates.splits import Marginals, SplitRule
 
 UNIT = 1024
 PAPER = {"t": 0.3, "q": 1 / 12, "alpha": 5.0}
@@ -143,7 +144,7 @@ def test_one_row_moves_scores_within_the_proved_range_and_reaches_it(rule):
     a, e = rule.tail_slope, rule.emptiness
     assert rule.sensitivity.spread == 2 * a + e
     lowest = highest = spread = 0
-    for seed, n in enumerate((0, 1, 2, 5, 30)):
+    for seed, n in enumerate((0, 2, 30)):
         spreads_out = table(n, 2, seed)
         for base in (spreads_out, np.zeros((n, 2)), np.tile([0.0, 63 / 64], (n, 1))):
             for noisy_size in {-5, 1, n // 2, n, n + 1, 2 * n + 10, 10**5}:

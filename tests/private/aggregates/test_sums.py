@@ -10,8 +10,7 @@ import pytest
 from sfumato.domain import LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, Grid
 from sfumato.domain.partitions import Subset, Tree, Voronoi
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import GroupedSums
-from sfumato.private.aggregates.sums import COUNT_WEIGHT, LEAST_SUM_RADIUS
+from sfumato.private.aggregates.sums import COUNT_WEIGHT, LEAST_SUM_RADIUS, GroupedSums
 
 EXTREMES = [0.0, -0.0, 5e-324, 1e-310, 1.0, -1.0, 1e16, 1e140, -1e140, 1e300, -1e300, np.finfo(float).max]
 

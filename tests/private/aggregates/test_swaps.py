@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import Projected, Swaps
-from sfumato.private.aggregates.swaps import COST_UNITS
+from sfumato.private.aggregates.mapped import Projected
+from sfumato.private.aggregates.swaps import COST_UNITS, Swaps
 
 
 def fold(aggregate, rows):

@@ -5,7 +5,10 @@ import pytest
 
 from sfumato.domain import Ball, Domain, Grid
 from sfumato.domain.partitions import Voronoi
-from sfumato.private.aggregates import CellCounts, GroupedSums, Marginals, RowCount
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.aggregates.splits import Marginals
+from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.engines import base, memory
 from sfumato.private.engines.memory import MemoryEngine
 

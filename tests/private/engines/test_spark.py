@@ -15,7 +15,9 @@ from sfumato.domain import Domain, Grid, Unit
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import DataError
-from sfumato.private.aggregates import CellCounts, GroupedSums, RowCount
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.engines import spark as engine_module
 from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.engines.spark import SparkEngine
@@ -216,7 +218,9 @@ def test_an_error_on_a_worker_is_one_line(spark, unit):
     rows[17, 1] = np.nan
     domain = DOMAIN if unit is None else capped(1)
     engine = SparkEngine(frame_of(spark, rows, some_people()).coalesce(1), columns(unit=unit), domain)
-    assert error_of(engine).startswith("the table must contain finite values only, got missing or infinite ones")
+    assert error_of(engine).startswith(
+        "the table must contain finite values only, got missing or infinite ones"
+    )
 
 
 class Broken(RowCount):

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import Entropy, discrete_laplace
 from sfumato.private.mechanisms import entropy as entropy_module
-from sfumato.private.mechanisms.entropy import BitStream
+from sfumato.private.mechanisms.entropy import BitStream, Entropy
+from sfumato.private.mechanisms.noise import discrete_laplace
 
 FORK = """
 import multiprocessing, os
 from fractions import Fraction
-from sfumato.private.mechanisms import Entropy, discrete_laplace
+from sfumato.private.mechanisms.noise import discrete_laplace
+from sfumato.private.mechanisms.entropy import Entropy
 
 entropy = Entropy()
 

@@ -12,17 +12,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.private.mechanisms import (
-    Entropy,
-    discrete_gaussian,
-    discrete_laplace,
-    exponential,
-    kernels,
-    permute_and_flip,
-)
 from sfumato.private.mechanisms import entropy as entropy_module
+from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import BORDER_BITS, binomial_table, gaussian_table, laplace_table
-from sfumato.private.mechanisms.noise import drawn
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace, drawn
+from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(10), Fraction(2**35 + 1), Fraction(2**52, 3)]
 SCORES = np.array([3, -4, 0, 3, 7, 6], dtype=np.int64)
@@ -141,8 +136,8 @@ class Twin:
 def test_noise_equals_twin(scale):
     for mechanism, law in ((discrete_laplace, "laplace"), (discrete_gaussian, "gaussian")):
         twin = Twin(seed=11)
-        expected = [getattr(twin, law)(scale) for _ in range(200)]
-        assert mechanism(scale, 200, Entropy(seed=11)).tolist() == expected
+        expected = [getattr(twin, law)(scale) for _ in range(60)]
+        assert mechanism(scale, 60, Entropy(seed=11)).tolist() == expected
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
@@ -154,8 +149,8 @@ def test_tails_equal_twin(scale):
         (kernels.fill_gaussian_tail, "gaussian_tail", (a, b, 2**62, a)),
     ):
         twin = Twin(seed=12)
-        expected = [getattr(twin, law)(*arguments) for _ in range(200)]
-        assert drawn(kernel, 200, Entropy(seed=12), 20, *arguments).tolist() == expected
+        expected = [getattr(twin, law)(*arguments) for _ in range(80)]
+        assert drawn(kernel, 80, Entropy(seed=12), 20, *arguments).tolist() == expected
 
 
 TABLES = {
@@ -172,8 +167,8 @@ def test_tables_equal_twin(name):
     values = [int.from_bytes(border.astype(">u2").tobytes()) for border in table.borders]
     borders = [Fraction(value, 2**BORDER_BITS) for value in values]
     twin = Twin(seed=13)
-    expected = [twin.table(table.first, borders) for _ in range(300)]
-    assert drawn(kernels.fill_table, 300, Entropy(seed=13), 16, *table).tolist() == expected
+    expected = [twin.table(table.first, borders) for _ in range(100)]
+    assert drawn(kernels.fill_table, 100, Entropy(seed=13), 16, *table).tolist() == expected
 
 
 BLOCKS = [0, 0, 0, 3, 4, 4, 4, 4, 9, 2**20, 2**20]
@@ -204,8 +199,8 @@ def test_merging_equals_a_dictionary():
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 7), Fraction(5, 2)], ids=str)
 def test_selection_equals_twin(rate):
     for mechanism, law in ((exponential, "exponential"), (permute_and_flip, "permute_and_flip")):
-        fast = [mechanism(SCORES, rate, Entropy(seed)) for seed in range(100)]
-        slow = [getattr(Twin(seed), law)(SCORES.tolist(), rate) for seed in range(100)]
+        fast = [mechanism(SCORES, rate, Entropy(seed)) for seed in range(50)]
+        slow = [getattr(Twin(seed), law)(SCORES.tolist(), rate) for seed in range(50)]
         assert fast == slow
 
 
@@ -316,8 +311,11 @@ WITHOUT_JIT = """
 import json
 from fractions import Fraction
 import numpy as np
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace, kernels
-from sfumato.private.mechanisms import exponential, permute_and_flip, sparse_histogram
+from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.sparse_histogram import sparse_histogram
+from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 from sfumato.private.mechanisms.noise import drawn
 from sfumato.private.mechanisms.laws import gaussian_table, laplace_table
 

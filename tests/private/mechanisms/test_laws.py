@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
+from tests.worlds import rarely
 
 from sfumato.private.mechanisms import kernels
 from sfumato.private.mechanisms.laws import (
@@ -50,13 +51,13 @@ def variation(one, other):
 E_TO_MINUS_1000 = int(Decimal(-1000).exp(MORE_DIGITS) * FINE)
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 7), Fraction(1)], ids=str)
+@pytest.mark.parametrize("scale", [Fraction(1, 7), *rarely(Fraction(1))], ids=str)
 def test_laplace_is_closer_than_e_to_the_minus_1000(scale):
     exact = symmetric_law(lambda x: -x / scale, math.ceil(1100 * scale))
     assert variation(law_of(laplace_table(scale)), exact) < E_TO_MINUS_1000
 
 
-@pytest.mark.parametrize("sigma", [Fraction(1, 7), Fraction(7, 3), Fraction(32)], ids=str)
+@pytest.mark.parametrize("sigma", [Fraction(1, 7), Fraction(7, 3), *rarely(Fraction(32))], ids=str)
 def test_gaussian_is_closer_than_e_to_the_minus_1000(sigma):
     exact = symmetric_law(lambda x: -(x**2) / (2 * sigma**2), math.ceil(48 * sigma))
     assert variation(law_of(gaussian_table(sigma)), exact) < E_TO_MINUS_1000

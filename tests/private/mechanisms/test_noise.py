@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace, kernels
+from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import gaussian_table, laplace_table
-from sfumato.private.mechanisms.noise import drawn
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace, drawn
 
 NOISES = [discrete_laplace, discrete_gaussian]
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import Entropy, exponential, permute_and_flip
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 
 MECHANISMS = [exponential, permute_and_flip]
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import Entropy, sparse_histogram, threshold_for
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import DECIMALS
+from sfumato.private.mechanisms.sparse_histogram import sparse_histogram, threshold_for
 
 # The function of the same name hides the module.
 module = importlib.import_module("sfumato.private.mechanisms.sparse_histogram")

@@ -17,7 +17,8 @@ from sfumato import Budget, GridKMeans, Ledger, progress
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.domain.columns import Columns, Coordinate, read_bounds
 from sfumato.errors import DataError, ParameterError
-from sfumato.private.aggregates import CellCounts, RowCount
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.counts import RowCount
 from sfumato.private.engines import files as engine_module
 from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.people import cap_rows

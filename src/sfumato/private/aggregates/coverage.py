@@ -41,7 +41,7 @@ class Coverage(Aggregate):
 
     @staticmethod
     def sensitivity_of(n_candidates: int) -> Sensitivity:
-        """Sensitivity for one row, for a plan to declare before the candidates are known."""
+        """Sensitivity for one row and `n_candidates` candidates, for a plan to declare in advance."""
         return Sensitivity(l1=n_candidates, l2_squared=n_candidates, spread=1, coordinates=n_candidates)
 
     @property

@@ -38,7 +38,7 @@ class Histograms(Aggregate):
 
     @staticmethod
     def sensitivity_in(n_features: int) -> Sensitivity:
-        """Sensitivity for one row of `n_features` columns, for a plan to declare before edges are known."""
+        """Sensitivity for one row of `n_features` columns, for a plan to declare in advance."""
         return Sensitivity(l1=n_features, l2_squared=n_features, spread=1, coordinates=n_features)
 
     @property

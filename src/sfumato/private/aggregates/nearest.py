@@ -14,7 +14,7 @@ from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_s
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Aggregate, check_columns
 
-# A coarser lattice than that of other sums: every point has a sum of its own, so the noise is a multiple of
+# A coarser lattice than for other sums: every point has a sum of its own, so the noise is a multiple of
 # their number and would leave the range of the samplers. A millionth of the domain is far below it.
 NEAREST_RADIUS = 2**20
 FAR = 2**62  # beyond every distance in lattice units: nearness, FAR - distance, is positive, and 0 is free

@@ -14,7 +14,7 @@ from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Aggregate, check_columns
 
-# A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above that of the sum alone,
+# A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above the sum's own norm,
 # and the noise of the count moves a mean that lies within a tenth of the radius by less than the sum's own.
 COUNT_WEIGHT = LATTICE_RADIUS // 4
 LEAST_SUM_RADIUS = 1e-290  # the inverse of a lattice step is finite

@@ -45,7 +45,7 @@ class Swaps(Aggregate):
 
     @staticmethod
     def sensitivity_of(n_pairs: int) -> Sensitivity:
-        """Sensitivity for one row and `n_pairs` pairs, for a plan to declare before candidates are known."""
+        """Sensitivity for one row and `n_pairs` pairs, for a plan to declare in advance."""
         return Sensitivity(n_pairs * COST_UNITS, n_pairs * COST_UNITS**2, COST_UNITS, n_pairs)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from sfumato.domain import Domain, IntArray
-from sfumato.private.aggregates import Aggregate
+from sfumato.private.aggregates.base import Aggregate
 
 BLOCK_VALUES = 2**17  # a block stays in the processor's cache
 N_THREADS = min(os.cpu_count() or 1, 8)

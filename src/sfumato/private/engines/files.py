@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sfumato.domain import Domain, IntArray
 from sfumato.domain.columns import Columns
-from sfumato.private.aggregates import Aggregate
+from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import N_THREADS, add_rows
 from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.people import capped_rows

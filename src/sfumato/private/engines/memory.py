@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain import Domain, IntArray
-from sfumato.private.aggregates import Aggregate
+from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import N_THREADS, add_rows
 
 FEW_VALUES = 2**12  # to hand these to another thread takes longer than to fold them

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.columns import Columns
 from sfumato.errors import DataError
-from sfumato.private.aggregates import Aggregate
+from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import add_rows
 from sfumato.private.people import cap_rows
 from sfumato.private.reading import read_people, read_rows
