@@ -31,32 +31,10 @@ if _typing.TYPE_CHECKING:
 
     __version__: str
 
-__all__ = [
-    "DPDBSCAN",
-    "DPM",
-    "Ball",
-    "Budget",
-    "CoresetKMeans",
-    "DPMoG",
-    "DensityTree",
-    "GridKMeans",
-    "Ledger",
-    "LloydKMeans",
-    "LocalSearchKMeans",
-    "MaxCoverKMeans",
-    "MorseClustering",
-    "RandomProjection",
-    "Release",
-    "SourceTargetClustering",
-    "__version__",
-    "datasets",
-    "estimate_bounds",
-    "grid_size",
-    "metrics",
-    "progress",
-    "recommend",
-    "suggest_max_rows",
-]
+__all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
+__all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
+__all__ += ["RandomProjection", "Release", "SourceTargetClustering", "__version__", "datasets"]
+__all__ += ["estimate_bounds", "grid_size", "metrics", "progress", "recommend", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {

@@ -16,16 +16,8 @@ import pyarrow.parquet as pq
 
 from sfumato.errors import DataError, ParameterError
 
-__all__ = [
-    "CITY_BOUNDS",
-    "CITY_COLUMNS",
-    "CITY_PLACES",
-    "city",
-    "data_home",
-    "load",
-    "load_table",
-    "separated_gaussians",
-]
+__all__ = ["CITY_BOUNDS", "CITY_COLUMNS", "CITY_PLACES", "city", "data_home", "load", "load_table"]
+__all__ += ["separated_gaussians"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]

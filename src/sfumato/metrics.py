@@ -25,15 +25,8 @@ from sfumato.domain.arrays import numbers
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import DataError, ParameterError
 
-__all__ = [
-    "adjusted_mutual_info",
-    "adjusted_rand",
-    "clustering_accuracy",
-    "inertia",
-    "kmeans_distance",
-    "reference_kmeans",
-    "silhouette",
-]
+__all__ = ["adjusted_mutual_info", "adjusted_rand", "clustering_accuracy", "inertia", "kmeans_distance"]
+__all__ += ["reference_kmeans", "silhouette"]
 
 RandomState: TypeAlias = int | np.random.Generator | None
 
@@ -139,7 +132,7 @@ def clustering_accuracy(
         The cluster of each row.
     matching : {"majority", "one-to-one"}, default="majority"
         Which class is assigned to a cluster. "majority" (Definition 12 of the paper) takes the most frequent
-        one in the cluster. Several clusters may share a class, so many small clusters score high.
+        one in the cluster. Several clusters may share a class, which rewards many small clusters.
         "one-to-one" gives each class at most one cluster, by the assignment that scores highest (Hungarian
         method).
 

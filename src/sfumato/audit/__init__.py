@@ -5,13 +5,4 @@ from sfumato.audit.features import features
 from sfumato.audit.limits import lower_bound
 from sfumato.audit.pairs import PAIRS, Pair
 
-__all__ = [
-    "PAIRS",
-    "AuditResult",
-    "Pair",
-    "audit",
-    "audit_estimator",
-    "compare",
-    "features",
-    "lower_bound",
-]
+__all__ = ["PAIRS", "AuditResult", "Pair", "audit", "audit_estimator", "compare", "features", "lower_bound"]

@@ -8,20 +8,5 @@ from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step, composed
 from sfumato.budget.records import Record, Sensitivity
 from sfumato.budget.statement import PrivacyStatement
 
-__all__ = [
-    "Budget",
-    "Charge",
-    "Ledger",
-    "Plan",
-    "PricedPlan",
-    "PricedStep",
-    "PrivacyStatement",
-    "Record",
-    "Sensitivity",
-    "Step",
-    "calibrate",
-    "composed",
-    "epsilon_at",
-    "pure_epsilon",
-    "total_rho",
-]
+__all__ = ["Budget", "Charge", "Ledger", "Plan", "PricedPlan", "PricedStep", "PrivacyStatement", "Record"]
+__all__ += ["Sensitivity", "Step", "calibrate", "composed", "epsilon_at", "pure_epsilon", "total_rho"]

@@ -16,20 +16,6 @@ from sfumato.cluster.shared.caps import suggest_max_rows
 from sfumato.cluster.source_target import SourceTargetClustering
 from sfumato.public.grid.size import grid_size
 
-__all__ = [
-    "DPDBSCAN",
-    "DPM",
-    "CoresetKMeans",
-    "DPMoG",
-    "DensityTree",
-    "GridKMeans",
-    "LloydKMeans",
-    "LocalSearchKMeans",
-    "MaxCoverKMeans",
-    "MorseClustering",
-    "PrivateClusterer",
-    "SourceTargetClustering",
-    "estimate_bounds",
-    "grid_size",
-    "suggest_max_rows",
-]
+__all__ = ["DPDBSCAN", "DPM", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans", "LloydKMeans"]
+__all__ += ["LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivateClusterer"]
+__all__ += ["SourceTargetClustering", "estimate_bounds", "grid_size", "suggest_max_rows"]

@@ -17,27 +17,7 @@ from sfumato.curator.questions import (
 from sfumato.curator.run import Run, run
 from sfumato.curator.tables import Table, open_people, open_table
 
-__all__ = [
-    "Curator",
-    "MomentShape",
-    "Noisy",
-    "NoisyCells",
-    "NoisyMeans",
-    "NoisyMoments",
-    "NoisySplits",
-    "NoisySums",
-    "Questions",
-    "Run",
-    "SplitRule",
-    "Table",
-    "cover_sensitivity",
-    "histograms_sensitivity",
-    "moments_sensitivity",
-    "nearest_distance_sensitivity",
-    "nearest_sensitivity",
-    "open_people",
-    "open_table",
-    "run",
-    "sums_sensitivity",
-    "swap_sensitivity",
-]
+__all__ = ["Curator", "MomentShape", "Noisy", "NoisyCells", "NoisyMeans", "NoisyMoments", "NoisySplits"]
+__all__ += ["NoisySums", "Questions", "Run", "SplitRule", "Table", "cover_sensitivity"]
+__all__ += ["histograms_sensitivity", "moments_sensitivity", "nearest_distance_sensitivity"]
+__all__ += ["nearest_sensitivity", "open_people", "open_table", "run", "sums_sensitivity", "swap_sensitivity"]

@@ -17,19 +17,5 @@ from sfumato.domain.space import (
     Unit,
 )
 
-__all__ = [
-    "ALL_ROWS",
-    "BOUNDS_HELP",
-    "LARGEST_BOUND",
-    "LATTICE_RADIUS",
-    "MAX_ROWS",
-    "MOST_CELLS",
-    "MOST_COLUMNS",
-    "Ball",
-    "Domain",
-    "FloatArray",
-    "Grid",
-    "IntArray",
-    "Unit",
-    "check_shape",
-]
+__all__ = ["ALL_ROWS", "BOUNDS_HELP", "LARGEST_BOUND", "LATTICE_RADIUS", "MAX_ROWS", "MOST_CELLS"]
+__all__ += ["MOST_COLUMNS", "Ball", "Domain", "FloatArray", "Grid", "IntArray", "Unit", "check_shape"]

@@ -16,17 +16,5 @@ from sfumato.plot.style import Source as Source  # for annotations, not a pictur
 from sfumato.plot.style import blank, column_names
 from sfumato.plot.trees import saddles
 
-__all__ = [
-    "blank",
-    "budget",
-    "centres",
-    "column_names",
-    "grid",
-    "mixture",
-    "places",
-    "saddles",
-    "sizes",
-    "spans",
-    "step_shares",
-    "tree",
-]
+__all__ = ["blank", "budget", "centres", "column_names", "grid", "mixture", "places", "saddles", "sizes"]
+__all__ += ["spans", "step_shares", "tree"]

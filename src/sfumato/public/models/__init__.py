@@ -10,17 +10,5 @@ from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
 from sfumato.public.models.spanned import SpannedModel
 
-__all__ = [
-    "PUBLISHABLE",
-    "CentreModel",
-    "DBSCANModel",
-    "DensityModel",
-    "GroupedModel",
-    "MixtureModel",
-    "Model",
-    "MorseModel",
-    "SourceTargetModel",
-    "SpannedModel",
-    "decode",
-    "encode",
-]
+__all__ = ["PUBLISHABLE", "CentreModel", "DBSCANModel", "DensityModel", "GroupedModel", "MixtureModel"]
+__all__ += ["Model", "MorseModel", "SourceTargetModel", "SpannedModel", "decode", "encode"]
