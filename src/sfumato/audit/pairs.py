@@ -75,7 +75,7 @@ def _table(rows: FloatArray, people: list[str]) -> pa.Table:
 PAIRS: dict[str, Pair] = {
     pair.name: pair
     for pair in (
-        # A row in the far corner moves sums as far as any row can.
+        # No row moves sums further than one in the far corner.
         _pair("outlier", _spread((-0.5, -0.5)), (HIGH, HIGH)),
         # One more copy of a row that occurs many times.
         _pair("duplicate", np.repeat(_rows((0.5, 0.5)), 2 * N_OTHERS, axis=0), (0.5, 0.5)),

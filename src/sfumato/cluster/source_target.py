@@ -120,9 +120,9 @@ class SourceTargetClustering(PrivateEstimator):
     -------
     Unit: one row of the source added or removed. "displacement": step "sizes", noisy counts of disjoint
     groups; step "displacements", their noisy sums. "nna": step "groups", noisy sizes and sums. "nas": step
-    "averages", noisy sums of the rows nearest to each representative; step "distance" if a bound is bought.
-    They compose to the budget. Public inputs: all parameters, and the target. Not private: `cost` and
-    `predict`. Proof: docs/proofs/source_target.md.
+    "averages", noisy sums of the rows nearest to each representative; step "distance" if `bound_share` is
+    positive. They compose to the budget. Public inputs: all parameters, and the target. Not private: `cost`
+    and `predict`. Proof: docs/proofs/source_target.md.
 
     References
     ----------

@@ -221,7 +221,7 @@ def visible_bins(counts: IntArray, lengths: IntArray, thresholds: FloatArray) ->
 
 
 def _tail_margin(invisible: float) -> float:
-    """How much farther a normal law reaches to `CUT` than to an invisible share, in widths of the latter."""
+    """How much further a normal law reaches to `CUT` than to an invisible share, in widths of its rest."""
     seen = -ndtri(min(max(invisible, CUT), LARGEST_CUT))
     return float((-ndtri(CUT) / seen - 1) / 2)
 

@@ -24,8 +24,8 @@ from sfumato.private.reading import read_people, read_rows
 class FileEngine:
     """Rows in files that are read again for every fold.
 
-    As many threads fold as pyarrow uses to decode. Memory: one state per thread, and a few batches. With a
-    privacy unit, the first fold groups and caps the rows of each person, see `capped_rows`.
+    Up to eight threads fold while pyarrow decodes ahead. Memory: one state per thread, and a few batches.
+    With a privacy unit, the first fold groups and caps the rows of each person, see `capped_rows`.
 
     Parameters
     ----------

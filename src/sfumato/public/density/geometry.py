@@ -56,7 +56,7 @@ def log_cells(sides: FloatArray, width: float) -> float:
 
 
 def least_width(sides: FloatArray, most_cells: float) -> float:
-    """Least width of square cells of which at most `most_cells` cover a box."""
+    """Least width of square cells with which at most `most_cells` cover a box."""
     high = math.log(float(sides.max()))  # at which one cell covers all
     low = high - math.log(most_cells)
     while high - low > 1e-6:
