@@ -128,12 +128,7 @@ class DPDBSCAN(DensityClusterer):
         return Promise(found, levels.report, stencils.size())
 
     def at(self, min_samples: int) -> Self:
-        """Return a fitted copy with another `min_samples`, from the same release. Spends nothing.
-
-        Parameters
-        ----------
-        min_samples : int
-        """
+        """Return a fitted copy with another `min_samples`, from the same release. Spends nothing."""
         check_is_fitted(self, "release_")
         whole()("min_samples", min_samples)
         model: DBSCANModel = self.release_.model.at(int(min_samples))  # type: ignore[attr-defined]

@@ -21,11 +21,6 @@ def packed_start(domain: Domain, n_clusters: int) -> FloatArray:
     With columns scaled to [-1, 1], each centre is the middle of a ball. All balls have the same radius, do
     not overlap and lie within the domain. The radius is about the largest for which random draws find room.
 
-    Parameters
-    ----------
-    domain : Domain
-    n_clusters : int
-
     Returns
     -------
     ndarray of shape (n_clusters, d)

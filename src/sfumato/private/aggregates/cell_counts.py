@@ -23,10 +23,6 @@ class CellCounts(Aggregate):
     grid count in the nearest border cell; rows in no cell are not counted). Adding or removing one row
     therefore changes at most one entry, by exactly 1: L1 = L2 = spread = 1, one coordinate. Proof:
     docs/proofs/counts.md.
-
-    Parameters
-    ----------
-    partition : Partition
     """
 
     partition: Partition

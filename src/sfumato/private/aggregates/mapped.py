@@ -20,10 +20,6 @@ class Mapped(Aggregate, ABC):
     The image of a row depends only on that row and on public numbers, even in floating point. Tables that
     differ in one row are therefore mapped to tables that differ in one row, and the aggregate keeps its
     sensitivity. Proof: docs/proofs/kmeans.md.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
     """
 
     aggregate: Aggregate
@@ -79,11 +75,6 @@ class Clipped(Mapped):
     -------
     Each row is clipped independently of all others, so the aggregate keeps its sensitivity, see `Mapped`.
     Proof: docs/proofs/kmeans.md.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-    domain : Domain
     """
 
     domain: Domain

@@ -34,10 +34,6 @@ class SparseCells(Aggregate):
     that vector, by exactly 1: L1 = L2 = spread = 1, one coordinate. Which cells are occupied, and how many,
     is as secret as the counts. Proof: docs/proofs/histogram.md.
 
-    Parameters
-    ----------
-    partition : Partition
-
     Notes
     -----
     Starting at its home slot, every cell takes the first slot that no cell of smaller hash takes. This is a

@@ -19,12 +19,7 @@ from sfumato.private.reading import read_people, read_rows
 
 @dataclass(frozen=True)
 class FrameSource:
-    """A table in memory.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    """
+    """A table in memory."""
 
     table: pa.Table
 

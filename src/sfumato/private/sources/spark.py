@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparkSource:
-    """A Spark data frame, classic or Connect.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-    """
+    """A Spark data frame, classic or Connect."""
 
     frame: DataFrame
 

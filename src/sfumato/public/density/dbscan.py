@@ -43,16 +43,7 @@ VALLEY_FLOOR, VALLEY_FLOOR_DEVIATIONS = 0.55, 8.0
 
 @dataclass(frozen=True)
 class Guarantee:
-    """How the spans relate to exact DBSCAN, with probability at least 1 - beta over the noise.
-
-    Parameters
-    ----------
-    radius : float
-    min_samples : int
-    rho : float
-    tau : int
-    beta : float
-    """
+    """How the spans relate to exact DBSCAN, with probability at least 1 - beta over the noise."""
 
     radius: float
     min_samples: int
