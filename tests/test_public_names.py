@@ -9,14 +9,8 @@ import pytest
 
 import sfumato
 
-PACKAGES = [
-    "sfumato",
-    "sfumato.private.aggregates",
-    "sfumato.budget",
-    "sfumato.cluster",
-    "sfumato.private.engines",
-    "sfumato.private.mechanisms",
-]
+PACKAGES = ["sfumato", "sfumato.budget", "sfumato.cluster", "sfumato.curator", "sfumato.domain"]
+PACKAGES += ["sfumato.public.models"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -47,6 +47,10 @@ class Step:
             raise ParameterError(f"`repeats` of step {self.name!r} must be >= 1, got {self.repeats!r}")
         object.__setattr__(self, "share", share)
 
+    def scaled(self, factor: Fraction) -> Step:
+        """The same step for a part of its share."""
+        return replace(self, share=Fraction(self.share) * factor)
+
     @property
     def share_per_ask(self) -> Fraction:
         """Share of the budget that one ask takes."""
@@ -82,8 +86,7 @@ class Plan:
 
     def after(self, others: Sequence[Step], share: Fraction) -> Plan:
         """Plan in which other steps come first and take this share of the whole budget."""
-        first = (replace(step, share=Fraction(step.share) * share) for step in others)
-        return Plan(*first, *(replace(step, share=Fraction(step.share) * (1 - share)) for step in self.steps))
+        return Plan(*(s.scaled(share) for s in others), *(s.scaled(1 - share) for s in self.steps))
 
 
 @dataclass(frozen=True)

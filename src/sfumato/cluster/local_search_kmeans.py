@@ -13,20 +13,16 @@ from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.candidates import (
     MAX_CLUSTERS,
     RADIUS_FACTOR,
-    RADIUS_SHARE,
-    RECOVERY_SHARE,
     Candidates,
-    candidate_steps,
-    candidate_traits,
+    choice_plan,
+    choice_traits,
     find_candidates,
     max_candidates,
     radius_of_most,
-    recover,
-    recovery_steps,
+    recovered,
 )
 from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import Auto, parameter
-from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, swap_sensitivity
 from sfumato.domain import Domain, FloatArray
@@ -112,48 +108,25 @@ class LocalSearchKMeans(PrivateClusterer):
         """What a forecast needs to know."""
         n_candidates = max_candidates(n_clusters)
         swaps = Traits(n_integers=max(n_clusters, n_candidates) * n_candidates)
-        found = candidate_traits(domain, n_clusters).then(swaps)
-        if self.refine:
-            found = found.then(refinement_traits(domain, n_clusters))
+        found = swaps.then(choice_traits(domain, n_clusters, refine=self.refine))
         return found.then(moments_traits()) if self.covariances else found
 
     def _plan(self, domain: Domain) -> Plan:
-        plan = self._centre_plan(domain)
+        k = int(self.n_clusters)
+        swap = Step("swap", SWAP_SHARE, self._n_swaps, swap_sensitivity(k, max_candidates(k)), selection=True)
+        plan = choice_plan(domain, k, CANDIDATE_SHARE, swap, refine=self.refine)
         return with_covariances(plan, domain) if self.covariances else plan
 
     def _cluster(self, curator: Questions) -> CentreModel | MixtureModel:
-        model = self._centres(curator)
+        candidates = find_candidates(curator, self.n_clusters)
+        centers = free_search(candidates.points, candidates.weights, self.n_clusters)
+        centers = self._swapped(curator, candidates, centers)
+        model = recovered(curator, candidates, centers, refine=self.refine)
         return given_covariances(curator, model) if self.covariances else model
-
-    def _centre_plan(self, domain: Domain) -> Plan:
-        start = 1 - REFINE_SHARE if self.refine else Fraction(1)
-        k = int(self.n_clusters)
-        return Plan(
-            *candidate_steps(domain, self.n_clusters, CANDIDATE_SHARE * start),
-            Step("radius", RADIUS_SHARE * start),
-            Step(
-                "swap",
-                SWAP_SHARE * start,
-                self._n_swaps,
-                swap_sensitivity(k, max_candidates(k)),
-                selection=True,
-            ),
-            *recovery_steps(domain, RECOVERY_SHARE * start),
-            *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()),
-        )
 
     @property
     def _n_swaps(self) -> int:
         return N_SWAPS if self.n_swaps == "auto" else int(self.n_swaps)
-
-    def _centres(self, curator: Questions) -> CentreModel:
-        candidates = find_candidates(curator, self.n_clusters)
-        centers = free_search(candidates.points, candidates.weights, self.n_clusters)
-        centers = self._swapped(curator, candidates, centers)
-        found = recover(curator, candidates, centers)
-        if not self.refine:
-            return CentreModel(found.centers, found.sizes)
-        return refine(curator, found.centers, groups=found.groups)
 
     def _swapped(self, curator: Questions, candidates: Candidates, centers: FloatArray) -> FloatArray:
         """Make private swaps, with free k-means on the candidates after each."""

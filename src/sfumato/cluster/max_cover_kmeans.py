@@ -12,19 +12,15 @@ from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.candidates import (
     MAX_CLUSTERS,
     RADIUS_FACTOR,
-    RADIUS_SHARE,
-    RECOVERY_SHARE,
     Candidates,
-    candidate_steps,
-    candidate_traits,
+    choice_plan,
+    choice_traits,
     find_candidates,
     max_candidates,
     radius_of_most,
-    recover,
-    recovery_steps,
+    recovered,
 )
 from sfumato.cluster.shared.parameters import parameter
-from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, cover_sensitivity
 from sfumato.domain import Domain, FloatArray
@@ -95,34 +91,18 @@ class MaxCoverKMeans(PrivateClusterer):
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
         """What a forecast needs to know."""
-        found = candidate_traits(domain, n_clusters)
-        return found.then(refinement_traits(domain, n_clusters)) if self.refine else found
+        return choice_traits(domain, n_clusters, refine=self.refine)
 
     def _plan(self, domain: Domain) -> Plan:
-        start = 1 - REFINE_SHARE if self.refine else Fraction(1)
-        cover = Step(
-            "cover",
-            COVER_SHARE * start,
-            repeats=int(self.n_clusters),
-            sensitivity=cover_sensitivity(max_candidates(int(self.n_clusters))),
-            selection=True,
-        )
-        return Plan(
-            *candidate_steps(domain, self.n_clusters, CANDIDATE_SHARE * start),
-            Step("radius", RADIUS_SHARE * start),
-            cover,
-            *recovery_steps(domain, RECOVERY_SHARE * start),
-            *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()),
-        )
+        k = int(self.n_clusters)
+        cover = Step("cover", COVER_SHARE, k, cover_sensitivity(max_candidates(k)), selection=True)
+        return choice_plan(domain, k, CANDIDATE_SHARE, cover, refine=self.refine)
 
     def _cluster(self, curator: Questions) -> CentreModel:
         candidates = find_candidates(curator, self.n_clusters)
         chosen = self._covering(curator, candidates)
         centers, _ = weighted_kmeans(candidates.points, candidates.weights, self.n_clusters, starts=[chosen])
-        found = recover(curator, candidates, centers)
-        if not self.refine:
-            return CentreModel(found.centers, found.sizes)
-        return refine(curator, found.centers, groups=found.groups)
+        return recovered(curator, candidates, centers, refine=self.refine)
 
     def _covering(self, curator: Questions, candidates: Candidates) -> FloatArray:
         """Greedy choice of candidates by the number of rows that each newly covers."""

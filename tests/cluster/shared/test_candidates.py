@@ -13,7 +13,7 @@ from sfumato.cluster.shared.candidates import (
     candidate_steps,
     find_candidates,
     max_candidates,
-    recover,
+    recovered,
     recovery_steps,
 )
 from sfumato.cluster.shared.candidates import _Boxes as Boxes
@@ -70,10 +70,9 @@ def test_candidates_in_many_columns_and_back():
     projected = centers @ found.projection.T
     nearest = np.linalg.norm(projected[:, None] - found.points, axis=2).argmin(axis=1)
     assert len(set(nearest)) == 5
-    recovered = recover(curator, found, found.points[nearest])
-    assert np.linalg.norm(recovered.centers - centers, axis=1).max() < 0.3
-    assert recovered.sizes.sum() == pytest.approx(len(rows), rel=0.1)
-    assert recovered.groups.n_cells == 5
+    model = recovered(curator, found, found.points[nearest], refine=False)
+    assert np.linalg.norm(model.cluster_centers - centers, axis=1).max() < 0.3
+    assert model.cluster_sizes.sum() == pytest.approx(len(rows), rel=0.1)
 
 
 def test_lifted_points_project_to_where_they_come_from():
@@ -91,10 +90,10 @@ def test_extreme_bounds(bounds, d):
     rows = np.random.default_rng(0).normal(size=(40, d))
     curator = curator_over(rows, 4, bounds)
     found = find_candidates(curator, 4)
-    recovered = recover(curator, found, found.points[:4])
+    centers = recovered(curator, found, found.points[:4], refine=False).cluster_centers
     assert np.isfinite(found.points).all()
     low, high = np.array(curator.domain.low), np.array(curator.domain.high)
-    assert ((recovered.centers >= low) & (recovered.centers <= high)).all()
+    assert ((centers >= low) & (centers <= high)).all()
 
 
 def one_box(d=2):

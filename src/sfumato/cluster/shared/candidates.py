@@ -13,14 +13,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.budget import Step
-from sfumato.cluster.shared.refine import HISTOGRAM_SHARE
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.refine import HISTOGRAM_SHARE, REFINE_SHARE, refinement_steps, refinement_traits
+from sfumato.cluster.shared.refine import refine as refined
 from sfumato.cluster.shared.traits import Traits, Visible
 from sfumato.curator import NoisySums, Questions, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.partitions import Tree, Voronoi
 from sfumato.projection import orthonormal
 from sfumato.public.means import shrunk_means
+from sfumato.public.models import CentreModel
 from sfumato.public.reach import MOST_ROWS, Reach, distance_edges
 
 MAX_CLUSTERS = 1000  # limits the work of the private selections
@@ -66,15 +68,6 @@ class Candidates:
             return centers
         lifted: FloatArray = self.middle + (centers - self.projection @ self.middle) @ self.projection
         return lifted
-
-
-@dataclass(frozen=True, eq=False)
-class Recovered:
-    """Noisy means in all columns, with the sizes of their groups, and the groups. Public."""
-
-    centers: FloatArray
-    sizes: FloatArray
-    groups: Voronoi
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +123,6 @@ def candidate_steps(domain: Domain, n_clusters: int, share: Fraction) -> tuple[S
     )
 
 
-def candidate_traits(domain: Domain, n_clusters: int) -> Traits:
-    """What a forecast needs to know about `find_candidates` and `recover`."""
-    most = LEAVES_PER_CANDIDATE * max_candidates(n_clusters)
-    visible = Visible("boxes", SPLIT_ABOVE, in_sums=False), Visible("recovery", RECOVERS_ABOVE)
-    return Traits(visible, n_integers=most * (2 + domain.n_features))
-
-
 def find_candidates(curator: Questions, n_clusters: int) -> Candidates:
     """Divide space where rows are dense, and release the means of boxes that stand out from the noise."""
     domain = curator.domain
@@ -159,14 +145,39 @@ def find_candidates(curator: Questions, n_clusters: int) -> Candidates:
 
 
 def recovery_steps(domain: Domain, share: Fraction) -> tuple[Step, ...]:
-    """Steps that `recover` asks, for `share` of the whole budget."""
+    """Steps that `recovered` asks, for `share` of the whole budget."""
     return (
         Step("recovery distances", HISTOGRAM_SHARE * share),
         Step("recovery", (1 - HISTOGRAM_SHARE) * share, sensitivity=sums_sensitivity(domain)),
     )
 
 
-def recover(curator: Questions, candidates: Candidates, centers: FloatArray) -> Recovered:
+def choice_plan(domain: Domain, n_clusters: int, share: Fraction, choice: Step, *, refine: bool) -> Plan:
+    """Plan of a method that finds candidates, for `share`, chooses among them, recovers means and refines.
+
+    Shares are parts of what refinement leaves.
+    """
+    own = 1 - REFINE_SHARE if refine else Fraction(1)
+    return Plan(
+        *candidate_steps(domain, n_clusters, own * share),
+        Step("radius", own * RADIUS_SHARE),
+        choice.scaled(own),
+        *recovery_steps(domain, own * RECOVERY_SHARE),
+        *(refinement_steps(domain, REFINE_SHARE) if refine else ()),
+    )
+
+
+def choice_traits(domain: Domain, n_clusters: int, *, refine: bool) -> Traits:
+    """What a forecast needs to know about such a method."""
+    most = LEAVES_PER_CANDIDATE * max_candidates(n_clusters)
+    visible = Visible("boxes", SPLIT_ABOVE, in_sums=False), Visible("recovery", RECOVERS_ABOVE)
+    found = Traits(visible, n_integers=most * (2 + domain.n_features))
+    return found.then(refinement_traits(domain, n_clusters)) if refine else found
+
+
+def recovered(
+    curator: Questions, candidates: Candidates, centers: FloatArray, *, refine: bool
+) -> CentreModel:
     """Noisy means, in all columns, of the rows nearest to each centre in the space of the directions."""
     domain = curator.domain
     groups = Voronoi(centers, candidates.projection)
@@ -174,7 +185,9 @@ def recover(curator: Questions, candidates: Candidates, centers: FloatArray) -> 
     radius = radius_of_most(curator, "recovery distances", groups, origins)
     noisy = curator.sums("recovery", groups, origins, np.full(len(centers), radius))
     means = domain.clip(origins + _mean_moves(noisy))
-    return Recovered(means, np.maximum(noisy.sizes, 0.0), groups)
+    if refine:
+        return refined(curator, means, groups=groups)
+    return CentreModel(means, np.maximum(noisy.sizes, 0.0))
 
 
 def radius_of_most(

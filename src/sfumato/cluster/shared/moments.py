@@ -44,7 +44,7 @@ def with_moments(
     sensitivity = moments_sensitivity(domain, shape, soft=soft, n_components=n_components)
     spread = HISTOGRAM_SHARE * share
     return Plan(
-        *(scaled(step, 1 - share) for step in plan.steps),
+        *(step.scaled(1 - share) for step in plan.steps),
         Step("spread", spread),
         Step("moments", share - spread, repeats=n_rounds, sensitivity=sensitivity),
     )
@@ -64,11 +64,6 @@ def moments_traits() -> Traits:
     """What a forecast needs to know about `fit_mixture`."""
     step = "moments"
     return Traits((Visible(step, LEAST_SIZE),), step, moments=Moments(step, MOST_ROWS, RADIUS))
-
-
-def scaled(step: Step, factor: Fraction) -> Step:
-    """The same step for a part of its share."""
-    return Step(step.name, Fraction(step.share) * factor, step.repeats, step.sensitivity, step.selection)
 
 
 def fit_mixture(
