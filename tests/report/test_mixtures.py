@@ -160,7 +160,7 @@ def test_long_lists_are_cut():
 
 
 @pytest.mark.usefixtures("drawn")
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_hostile_names_stay_text(d):
     shown = page(mixture(d) if d < 2 else MorseModel(mixture(d, n_components=2), 1), columns=HOSTILE[:d])
     assert not {"img", "b"} & set(shown.tags)

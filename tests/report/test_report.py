@@ -134,7 +134,7 @@ def test_a_page_for_any_model(d, has_grid):
 
 
 @pytest.mark.usefixtures("drawn")
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_nothing_comes_from_the_network(d):
     text = report.render(release(d))
     addresses = set(re.findall(r"https?://[^\s\"'<>]+", text))
@@ -192,7 +192,7 @@ def test_seeded_banner():
 
 
 @pytest.mark.usefixtures("drawn")
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_hostile_names_stay_text(d):
     unit = Unit("<b>person</b>")
     shown = release(d, columns=HOSTILE[:d], privacy=statement(unit=unit))
