@@ -355,7 +355,8 @@ LEAKS = [
         "rows in a pickle",
         "cluster.shared.base",
         'for name, value in super().__getstate__().items() if name != "_table"}',
-        "for name, value in super().__getstate__().items()}",
+        'for name, value in super().__getstate__().items() if name != "_table"}'
+        ' | {"_kept": getattr(vars(self).get("_table"), "_rows", None)}',
         (FITTED + "pickles_predict_and_hold_no_rows[pure-LloydKMeans]",),
     ),
     Mutant(
