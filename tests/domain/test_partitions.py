@@ -7,11 +7,15 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
+from tests.worlds import rarely
 
 from sfumato.domain import Grid, partitions
 from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi, project
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates import CellCounts, Distances, GroupedSums, Marginals
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.distances import Distances
+from sfumato.private.aggregates.splits import Marginals
+from sfumato.private.aggregates.sums import GroupedSums
 
 RNG = np.random.default_rng(0)
 
@@ -77,7 +81,7 @@ def test_every_row_has_one_group(name):
 
 
 @every_partition
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *rarely(1, 2)])
 def test_the_group_of_a_row_depends_on_nothing_but_the_row(name, seed):
     """Shuffled, cut into blocks of any length, in another memory order, alone: the same bits."""
     partition, rng = PARTITIONS[name][0], np.random.default_rng(seed)
@@ -232,14 +236,14 @@ def rows_around(name, n=120):
 @every_mixture
 def test_shares_of_a_row_are_positive_and_never_sum_to_more_than_one(name):
     """In exact arithmetic, and with room for the rounding of one more product."""
-    for shares in MIXTURES[name].responsibilities(rows_around(name, 40)):
+    for shares in MIXTURES[name].responsibilities(rows_around(name, 40)[:100]):
         assert (np.isfinite(shares) & (shares > 0)).all()
         assert 1 - 2 * 2.0**-32 < sum(map(Fraction, shares)) * (1 + Fraction(1, 2**53)) <= 1
 
 
 @every_mixture
 def test_shares_of_a_row_depend_on_nothing_but_the_row(name):
-    cells, rows = MIXTURES[name], rows_around(name)
+    cells, rows = MIXTURES[name], rows_around(name)[:300]
     whole, order = cells.responsibilities(rows), np.random.default_rng(1).permutation(len(rows))
     assert (cells.responsibilities(rows[order]) == whole[order]).all()
     assert (cells.responsibilities(np.asfortranarray(rows)) == whole).all()

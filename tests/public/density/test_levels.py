@@ -9,6 +9,7 @@ from scipy.ndimage import gaussian_filter, generate_binary_structure, label
 from sfumato.domain import Grid
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.levels import Levels, cut_levels
+from sfumato.public.models import DensityModel
 
 SHAPES = {1: (60,), 2: (25, 20), 3: (10, 9, 8)}
 
@@ -35,7 +36,7 @@ def smoothed(histogram):
 
 @pytest.mark.parametrize("d", SHAPES)
 def test_parents_are_higher_and_saddles_lower(d):
-    tree = cut_levels(hills(d), 2.2, "euclidean").tree()
+    tree = Levels(hills(d)).published()
     has_parent = tree.parents >= 0
     assert has_parent.any()
     assert (np.diff(tree.heights) <= 0).all()
@@ -50,7 +51,7 @@ def test_parents_are_higher_and_saddles_lower(d):
 @pytest.mark.parametrize("d", SHAPES)
 def test_heights_are_the_density_at_the_positions(d):
     histogram = hills(d)
-    tree, smooth = cut_levels(histogram, 2.2, "euclidean").tree(), smoothed(histogram)
+    tree, smooth = Levels(histogram).published(), smoothed(histogram)
     np.testing.assert_allclose(smooth.ravel()[histogram.grid.index(tree.positions)], tree.heights)
     assert tree.heights[0] == pytest.approx(smooth.max())
 
@@ -60,28 +61,24 @@ def test_a_cut_at_a_level_gives_connected_components(d):
     histogram = hills(d)
     smooth, whole = smoothed(histogram), generate_binary_structure(d, d)
     for level in np.quantile(smooth, [0.9, 0.97, 0.999]):
-        model = cut_levels(histogram, 2.2, "euclidean", level=float(level))
+        regions = cut_levels(Levels(histogram), 2.2, level=float(level))
         expected, n_expected = label(smooth >= level, whole)
-        assert model.regions.n_spans == n_expected
-        np.testing.assert_array_equal(model.regions.cells, np.flatnonzero(expected))
-        pairs = {
-            *zip(model.regions.labels.tolist(), expected.ravel()[model.regions.cells].tolist(), strict=True)
-        }
+        assert regions.n_spans == n_expected
+        np.testing.assert_array_equal(regions.cells, np.flatnonzero(expected))
+        pairs = {*zip(regions.labels.tolist(), expected.ravel()[regions.cells].tolist(), strict=True)}
         assert len(pairs) == n_expected
 
 
 def test_a_level_above_all_gives_nothing():
     histogram = hills(2)
-    assert (
-        cut_levels(histogram, 2.2, "euclidean", level=float(smoothed(histogram).max()) + 1).regions.n_spans
-        == 0
-    )
+    above = float(smoothed(histogram).max()) + 1
+    assert cut_levels(Levels(histogram), 2.2, level=above).n_spans == 0
 
 
 @pytest.mark.parametrize("d", SHAPES)
 @pytest.mark.parametrize("mechanism", ["discrete Laplace", "discrete Gaussian"])
 def test_two_hills_are_two_clusters(d, mechanism):
-    model = cut_levels(hills(d, mechanism=mechanism), 2.2, "euclidean")
+    model = DensityModel.of(Levels(hills(d, mechanism=mechanism)), 2.2, "euclidean")
     assert model.regions.n_spans == 2
     tops = np.array(SHAPES[d]) * np.array([[0.3], [0.7]])
     assert sorted(model.predict(tops)) == [0, 1]
@@ -92,23 +89,23 @@ def test_two_hills_are_two_clusters(d, mechanism):
 
 @pytest.mark.parametrize("d", SHAPES)
 def test_a_cut_into_so_many_clusters(d):
-    histogram = hills(d)
-    n_peaks = Levels(histogram).tree.n_peaks
+    levels = Levels(hills(d))
+    n_peaks = levels.tree.n_peaks
     for n in (1, 2, 3, n_peaks, n_peaks + 5):
-        found = cut_levels(histogram, 2.2, "euclidean", n_clusters=n).regions.n_spans
-        assert found == min(n, n_peaks)
+        assert cut_levels(levels, 2.2, n_clusters=n).n_spans == min(n, n_peaks)
 
 
 def test_prominence_decides():
-    found = [cut_levels(hills(2), prominence, "euclidean").regions.n_spans for prominence in (1e-6, 2.2, 1e6)]
+    levels = Levels(hills(2))
+    found = [cut_levels(levels, prominence).n_spans for prominence in (1e-6, 2.2, 1e6)]
     assert found[0] >= found[1] >= found[2] == 1
 
 
 def test_no_rows():
-    model = cut_levels(empty(), 2.2, "euclidean")
+    model = DensityModel.of(Levels(empty()), 2.2, "euclidean")
     assert model.regions.n_spans == 0
     assert model.spans == ()
-    assert model.tree().positions.shape == (0, 2)
+    assert model.tree.positions.shape == (0, 2)
     assert model.predict(np.ones((2, 2))).tolist() == [-1, -1]
     assert model.cut(n_clusters=3).regions.n_spans == 0
     assert model.cut(level=1.0).regions.n_spans == 0
@@ -117,8 +114,8 @@ def test_no_rows():
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
 @pytest.mark.parametrize("counts", [0, -3, 5])
 def test_even_counts_are_at_most_one_cluster(counts, scale):
-    model = cut_levels(empty(counts=counts, scale=scale), 2.2, "euclidean")
-    assert model.regions.n_spans <= (counts > 0)
+    levels = Levels(empty(counts=counts, scale=scale))
+    assert cut_levels(levels, 2.2).n_spans <= (counts > 0)
 
 
 @pytest.mark.parametrize("mechanism", ["discrete Laplace", "discrete Gaussian"])

@@ -63,7 +63,7 @@ def random_worlds(rng, shape, n_worlds):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_peaks_saddles_and_parents(shape):
     rng = np.random.default_rng(0)
-    for cells, scores, offsets in random_worlds(rng, shape, 6):
+    for cells, scores, offsets in random_worlds(rng, shape, 4):
         tree, slow = merge_tree(cells, scores, shape, offsets), slow_tree(cells, scores, shape, offsets)
         ranks = list(slow)
         assert tree.n_peaks == len(slow)
@@ -92,7 +92,7 @@ def test_two_hills_in_a_row():
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_cut_at_a_level_it_gives_connected_components(shape):
     rng = np.random.default_rng(1)
-    for cells, scores, offsets in random_worlds(rng, shape, 20):
+    for cells, scores, offsets in random_worlds(rng, shape, 10):
         tree = merge_tree(cells, scores, shape, offsets)
         for level in np.quantile(scores, [0.0, 0.3, 0.7, 1.0]):
             high = scores >= level
@@ -106,7 +106,7 @@ def test_cut_at_a_level_it_gives_connected_components(shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_plateau_has_the_same_components_without_a_look_farther(shape, radius):
     rng, offsets = np.random.default_rng(2), near_offsets(len(shape), radius)
-    for _ in range(10):
+    for _ in range(4):
         cells = np.flatnonzero(rng.random(np.prod(shape)) < rng.uniform(0.1, 1)).astype(np.int64)
         scores = rng.integers(1, 9, size=len(cells)).astype(float)
         flat_from = float(rng.integers(2, 6))

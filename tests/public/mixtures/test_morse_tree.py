@@ -5,6 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 from sklearn.datasets import make_circles, make_moons
 from sklearn.mixture import GaussianMixture
+from tests.worlds import rarely
 
 from sfumato.errors import ParameterError
 from sfumato.metrics import adjusted_rand
@@ -119,7 +120,7 @@ def test_nearly_singular_and_tiny_components(thin):
     assert tree.predict(tree.mixture.sample(200, 1), 3).max() <= 2
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(12), *rarely(*range(12, 30))])
 def test_odd_mixtures_have_valid_trees(odd_mixture, seed):
     mixture = odd_mixture(seed)
     tree = merge_tree(mixture)

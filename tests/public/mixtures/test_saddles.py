@@ -11,6 +11,7 @@ from scipy.cluster.hierarchy import cophenet
 from scipy.integrate import solve_ivp
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import squareform
+from tests.worlds import rarely
 
 from sfumato.public.mixtures import merge_tree
 from sfumato.public.mixtures.mixture import Mixture
@@ -82,7 +83,7 @@ def sampled_levels(mixture, peaks, n_samples=1500, n_neighbours=15):
     return joint_levels(len(peaks), len(nodes), sorted(edges, reverse=True))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(5), *rarely(*range(5, 12))])
 def test_levels_are_those_of_a_flooded_grid(random_mixture, seed):
     rng = np.random.default_rng(seed)
     mixture = random_mixture(seed, int(rng.integers(3, 14)), 2, rng.uniform(0.8, 2), rng.uniform(1, 8))
@@ -97,7 +98,7 @@ def test_levels_are_those_of_a_flooded_grid(random_mixture, seed):
 
 
 @pytest.mark.parametrize(("d", "n_components"), [(2, 15), (3, 15), (5, 12), (10, 12)])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *rarely(1)])
 def test_no_path_through_random_points_is_higher(random_mixture, d, n_components, seed):
     mixture = random_mixture(seed, n_components, d, spread=2.0)
     tree = merge_tree(mixture)
@@ -106,7 +107,7 @@ def test_no_path_through_random_points_is_higher(random_mixture, d, n_components
     assert (tree_levels(tree) >= sampled - 1e-3).all()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *rarely(2, 3)])
 def test_on_a_line_the_level_is_the_lowest_density_between(random_mixture, seed):
     mixture = random_mixture(seed, 12, 1, spread=2.0)
     tree = merge_tree(mixture)
