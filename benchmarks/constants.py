@@ -203,7 +203,7 @@ def render(measured: dict[str, Any]) -> str:
             "per cent of the cost for methods that release centres, for `SourceTargetClustering` and for `suggest_max_rows`; in "
             "hundredths of the adjusted Rand index for density and Morse clusters and for DPM without a number of clusters; in "
             "hundredths of the mean log density for mixtures. In bold where it is clear: above one half, and above two standard "
-            "errors. Read what it means: docs/notes/constants.md.",
+            "errors; of as many comparisons some are bold by chance. [What it means](docs/notes/constants.md).",
             "",
             *markdown(["constant", "value", "other", "trial", "kinds chosen on", "other tables"], lines),
             "",
