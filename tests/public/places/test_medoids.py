@@ -240,5 +240,5 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input(name):
     arguments = GOOD | BAD[name]
-    with pytest.raises(ParameterError, match=rf"^`{name.split()[0]}` must .*, got "):
+    with pytest.raises(ParameterError, match=rf"^`{name.split()[0]}` must "):
         k_medoids(arguments.pop("points"), arguments.pop("k"), **arguments)
