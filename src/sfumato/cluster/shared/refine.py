@@ -38,7 +38,7 @@ BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 MOST = 0.6  # a cell with a larger share of clipped rows is far; on average 0.3 are clipped
 SEEN_ABOVE = 2  # a size is told from zero if it is this many times the noise in it
 WIDTH_BONUS = 0.1
-# The parameters t, q and alpha of Liebenow et al. 2024, as in DPM.
+# t, q and alpha as in DPM: Liebenow et al. 2024, section 5.2 and the setup of the experiments.
 SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=WIDTH_BONUS)
 
 

@@ -30,7 +30,7 @@ from sfumato.public.density.stencils import Stencils, near_offsets
 from sfumato.public.density.tails import allowances
 from sfumato.public.intervals import CONFIDENCE
 
-LARGEST_ETA = 4.0  # wider cells would be farther across than the radius (Qiu and Yi 2025)
+LARGEST_ETA = 4.0  # wider cells would be farther across than the radius: docs/proofs/dbscan.md
 
 # Tuned: docs/notes/density.md, docs/notes/constants.md#dbscan
 FALSE_SHARE = 0.75  # of beta, for spans where nothing is; the rest is for clusters that are missed
