@@ -219,6 +219,9 @@ def render(measured: dict[str, Any]) -> str:
 
 
 def trial_line(name: str, measured: dict[str, Any]) -> list[str]:
-    trial, base = TRIALS[name], measured["base"][name]
-    cells = [", ".join(f"{on} {abs(base[on]):.3g}" for on in getattr(trial, kind)) for kind in KINDS]
+    trial, base = TRIALS[name], measured["base"].get(name, {})
+    cells = [
+        ", ".join(f"{on} {abs(base[on]):.3g}" if on in base else on for on in getattr(trial, kind))
+        for kind in KINDS
+    ]
     return [name, trial.title, *cells]
