@@ -23,6 +23,7 @@ def test_there_are_pages():
     assert len(PAGES) >= 3
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_runs_from_the_ledger_to_the_report(page, tmp_path, monkeypatch):
