@@ -15,7 +15,9 @@ from sfumato.budget.exact import (
     shorten_up,
 )
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace, permute_and_flip
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms.selection import permute_and_flip
 
 
 def fractions(n=300, seed=0):

@@ -207,7 +207,7 @@ def test_other_types_group_by_value(kind):
 def test_missing_persons_are_refused_and_nothing_is_quoted():
     gap = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["Secret", None]))
     for ids in (pa.array(["Secret", None]), gap, pa.array([7, None]), pa.array(["Secret"])):
-        with pytest.raises(DataError, match="`ids` must name") as caught:
+        with pytest.raises(DataError, match=r"`ids` must (name|have one entry)") as caught:
             cap_rows(ids, np.zeros((2, 1)), 1)
         assert "Secret" not in str(caught.value)
     for ids in (pa.array([[1], [2]]), pa.array([b"\xff\xfe", b"a"])):

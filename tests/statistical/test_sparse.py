@@ -1,6 +1,5 @@
 """The joint law of the sparse histogram against the dense one, with power."""
 
-import importlib
 from fractions import Fraction
 from itertools import product
 
@@ -8,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import sparse_histogram as module
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.sparse_histogram import sparse_histogram, threshold_for
 
-# The function of the same name hides the module.
-module = importlib.import_module("sfumato.private.mechanisms.sparse_histogram")
 PASS, FAIL = 1e-4, 1e-6
 LAPLACE, GAUSSIAN = "discrete Laplace", "discrete Gaussian"
 NONE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -95,8 +94,8 @@ def test_noise_of_the_empty_universe_in_occupied_cells_would_be_seen(
     def swapped(cells, counts, other_cells, other_counts, *rest):
         return honest(other_cells, other_counts, cells, counts, *rest)
 
-    honest = module.merge_above
-    monkeypatch.setattr(module, "merge_above", swapped)
+    honest = kernels.merge_above
+    monkeypatch.setattr(kernels, "merge_above", swapped)
     codes = many_groups(mechanism, scale, threshold, pattern, seed=42)
     assert pooled_p(codes, joint_law(mechanism, scale, threshold, pattern)) < FAIL
 
@@ -106,7 +105,7 @@ def test_positions_that_are_not_distinct_would_be_seen(monkeypatch, mechanism):
     """With replacement, two candidates of a block may share a cell, and the pairs are too few."""
 
     def merged(fill, size, entropy, n_bits, *law):
-        if fill is not module.fill_cells:
+        if fill is not kernels.fill_cells:
             return honest(fill, size, entropy, n_bits, *law)
         return np.sort((law[0] << law[1]) + rng.integers(0, 1 << law[1], size))
 

@@ -1,6 +1,5 @@
 """The sparse histogram: edges, refusals, the envelope of its tails. Its law: tests/statistical."""
 
-import importlib
 import math
 import re
 from decimal import Decimal, localcontext
@@ -11,12 +10,11 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import ParameterError
+from sfumato.private.mechanisms import sparse_histogram as module
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import DECIMALS
 from sfumato.private.mechanisms.sparse_histogram import sparse_histogram, threshold_for
 
-# The function of the same name hides the module.
-module = importlib.import_module("sfumato.private.mechanisms.sparse_histogram")
 LAPLACE, GAUSSIAN = "discrete Laplace", "discrete Gaussian"
 NONE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 each_mechanism = pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN])
