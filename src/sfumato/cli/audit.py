@@ -15,6 +15,7 @@ import typer
 from sfumato.cli import methods, options
 from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.audit import AuditResult, Pair
@@ -69,7 +70,6 @@ def audit(
 ) -> None:
     """Attack a method on made-up neighbouring tables. Reads no data. Exit code 7: a promise is broken."""
     from sfumato.audit import audit_estimator
-    from sfumato.errors import ParameterError
 
     if out is not None and out.suffix not in FORMATS:
         raise ParameterError(f"`--out` must end in {' or '.join(FORMATS)}, got {str(out)!r}")
@@ -104,7 +104,6 @@ def audit(
 
 def _chosen(names: Sequence[str] | None) -> list[Pair]:
     from sfumato.audit import PAIRS
-    from sfumato.errors import ParameterError
 
     wanted = list(dict.fromkeys(names or [ALL]))
     for name in wanted:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.errors import ParameterError
+
 PRIVATE = "private"
 _HELP = "Write --bounds 0,100 for all columns, or --bounds bounds.toml with a line per column: age = [0, 120]"
 
@@ -20,8 +22,6 @@ def parse_bounds(text: str, columns: Sequence[str] | None) -> Any:
         ``low,high``, a TOML file (``file.toml#table`` for one of its tables), or ``private``.
     columns : sequence of str, optional
     """
-    from sfumato.errors import ParameterError
-
     if text == PRIVATE:
         if columns:
             raise ParameterError(
@@ -40,8 +40,6 @@ def parse_bounds(text: str, columns: Sequence[str] | None) -> Any:
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Contents of a TOML file, or an error that names the file."""
-    from sfumato.errors import ParameterError
-
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -51,8 +49,6 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def _from_file(text: str) -> dict[str, Any]:
-    from sfumato.errors import ParameterError
-
     path, _, table = text.partition("#")
     content = read_toml(path)
     found = content.get(table) if table else content
@@ -62,8 +58,6 @@ def _from_file(text: str) -> dict[str, Any]:
 
 
 def _of_column(name: str, value: Any) -> tuple[Any, Any] | list[Any]:
-    from sfumato.errors import ParameterError
-
     if isinstance(value, list) and len(value) == 2:
         return value[0], value[1]
     if isinstance(value, dict) and set(value) == {"levels"} and isinstance(value["levels"], list):
@@ -74,8 +68,6 @@ def _of_column(name: str, value: Any) -> tuple[Any, Any] | list[Any]:
 
 
 def _chosen(bounds: dict[str, Any], columns: Sequence[str] | None) -> dict[str, Any]:
-    from sfumato.errors import ParameterError
-
     for name in columns or ():
         if name not in bounds:
             raise ParameterError(f"column {name!r} must have bounds in the file, which has {list(bounds)}")

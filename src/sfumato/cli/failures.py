@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from sfumato.errors import GuaranteeWarning, LedgerWarning, SfumatoError
+
 UNEXPECTED = 70
 CODES = {
     "ParameterError": 2,  # as typer has it
@@ -55,8 +57,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def explained(error: Exception) -> tuple[int, str]:
     """Exit code and line of an error. Leaves out messages of other libraries, which may quote data."""
-    from sfumato.errors import SfumatoError
-
     if isinstance(error, SfumatoError):
         line = " ".join(str(error).split())
         for code, option in _OPTIONS.items():
@@ -73,7 +73,6 @@ def explained(error: Exception) -> tuple[int, str]:
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Show our own warnings as lines. Show others, which may quote data, only when debugging."""
-    from sfumato.errors import GuaranteeWarning, LedgerWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         say(f"warning: {' '.join(str(message).split())}")

@@ -6,13 +6,13 @@ import os
 import tempfile
 from pathlib import Path
 
+from sfumato.errors import ParameterError
+
 _TRIAL = bytes(1_000_000)  # more than most releases and reports
 
 
 def check_new(*paths: Path | None, force: bool) -> None:
     """Refuse paths that cannot be written or exist already, before anything is spent."""
-    from sfumato.errors import ParameterError
-
     given = [path for path in paths if path is not None]
     if len({path.absolute() for path in given}) < len(given):
         raise ParameterError(f"the files to write must differ, got {given[0]} twice")

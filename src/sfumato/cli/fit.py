@@ -18,6 +18,7 @@ from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
 from sfumato.cli.options import unless
 from sfumato.cli.steps import followed
+from sfumato.errors import BudgetExceededError, LedgerError, ParameterError, ReleaseError
 
 if TYPE_CHECKING:
     from sfumato.budget import Budget, Ledger, PrivacyStatement
@@ -110,8 +111,6 @@ def _set_bounds(
     estimator: PrivateClusterer, table: _Table, bounds: str | None, price: float | None, *, quiet: bool
 ) -> PrivacyStatement | None:
     """Give an estimator its bounds. Return what they cost if they were bought separately."""
-    from sfumato.errors import ParameterError
-
     if (bounds is None) == (price is None):
         got = "both" if bounds else "neither"
         raise ParameterError(
@@ -144,8 +143,6 @@ def _buy_bounds(
 
 
 def _check_covers(ledger: Ledger, *charges: Budget) -> None:
-    from sfumato.errors import BudgetExceededError
-
     remaining = ledger.remaining()
     needed = [charge.as_zcdp() if remaining.kind == "zcdp" else charge for charge in charges]
     total = sum(needed[1:], needed[0])
@@ -157,8 +154,6 @@ def _check_covers(ledger: Ledger, *charges: Budget) -> None:
 
 
 def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Ledger | None:
-    from sfumato.errors import LedgerError, ParameterError
-
     if path is None and dataset is None:
         return None
     if path is None or dataset is None:
@@ -185,8 +180,6 @@ def _check_pictures(report: Path | None) -> None:
 
 
 def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> None:
-    from sfumato.errors import ReleaseError
-
     try:
         if out.exists() and not force:  # another fit may have written it meanwhile
             raise FileExistsError(EEXIST, "File exists", str(out))
@@ -209,7 +202,6 @@ def _kept(release: Release) -> str:
 
 
 def _write_report(release: Release, out: Path, report: Path) -> None:
-    from sfumato.errors import ReleaseError
     from sfumato.report import write
 
     try:

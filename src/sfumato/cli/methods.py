@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
+from sfumato.errors import ParameterError
+
 if TYPE_CHECKING:
     from sfumato.cluster import PrivateClusterer
 
@@ -40,7 +42,6 @@ def names() -> list[str]:
 def find(name: str) -> type[PrivateClusterer]:
     """Class of a method."""
     from sfumato import cluster
-    from sfumato.errors import ParameterError
 
     if name in BUILT_IN:
         return getattr(cluster, BUILT_IN[name])  # type: ignore[no-any-return]
@@ -57,7 +58,6 @@ def make(
 ) -> PrivateClusterer:
     """Estimator with its number of clusters, its own parameters, and those that all methods share."""
     from sfumato.cluster.shared.parameters import SHARED, number_parameter
-    from sfumato.errors import ParameterError
 
     cls = find(name)
     known = [known for known in inspect.signature(cls).parameters if known not in SHARED]
@@ -79,8 +79,6 @@ def make(
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """Parameters that are given as ``name=value``. A value is written as in TOML, or is a bare word."""
-    from sfumato.errors import ParameterError
-
     found = {}
     for setting in settings:
         name, equals, value = (part.strip() for part in setting.partition("="))

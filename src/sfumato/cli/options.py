@@ -9,6 +9,7 @@ import typer
 
 from sfumato.cli import methods
 from sfumato.cli.bounds_option import read_toml
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.budget import Budget
@@ -18,8 +19,6 @@ _SETTINGS = "sfumato.settings"
 
 def _from_config(ctx: typer.Context, path: Path | None) -> Path | None:
     """Read from a TOML file the options that the command line does not give."""
-    from sfumato.errors import ParameterError
-
     if path is None or ctx.resilient_parsing:
         return path
     try:
@@ -65,7 +64,6 @@ def unless(ctx: typer.Context, name: str, *rivals: str) -> Any:
 def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
     """The budget. There is no default, because none suits everybody."""
     from sfumato.budget import Budget
-    from sfumato.errors import ParameterError
 
     if (epsilon is None) == (rho is None):
         got = "neither" if rho is None else "both"

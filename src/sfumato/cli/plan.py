@@ -9,6 +9,7 @@ import typer
 
 from sfumato.cli import methods, options
 from sfumato.cli.bounds_option import parse_bounds
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.budget import PricedPlan
@@ -86,7 +87,6 @@ def plan(
     as_json: options.Json = False,
 ) -> None:
     """Show what a fit will ask, spend and give, or which method or budget to use. Reads no data."""
-    from sfumato.errors import ParameterError
     from sfumato.planner import forecast
 
     wanted = {"center_error": center_error, "size_error": size_error, "smallest_cluster": smallest_cluster}

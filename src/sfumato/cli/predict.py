@@ -11,6 +11,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
+from sfumato.errors import DataError, ParameterError, ReleaseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,8 +34,6 @@ def predict(
     quiet: options.Quiet = False,
 ) -> None:
     """Write the cluster of each row of a table. Spends nothing; the labels are not private."""
-    from sfumato.errors import ParameterError
-
     kept = options.split(keep) or []
     if column in kept:
         raise ParameterError(f"`--column` must differ from the columns that are kept, got {column!r}")
@@ -51,7 +50,6 @@ def predict(
 
 def load(path: Path) -> Release:
     """Read a release file."""
-    from sfumato.errors import ReleaseError
     from sfumato.release import Release
 
     try:
@@ -66,8 +64,6 @@ def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
 
     first = next(batches, None)
     if first is None:
-        from sfumato.errors import DataError
-
         raise DataError("DATA must have rows to label, got none")
     open_writer = pq.ParquetWriter if path.suffix == ".parquet" else csv.CSVWriter
     with open_writer(path, first.schema) as writer:

@@ -24,16 +24,8 @@ from sfumato.curator import Questions
 from sfumato.domain import MOST_CELLS, Domain, Grid
 from sfumato.domain.constraints import flag, positive, whole
 from sfumato.errors import GuaranteeWarning, ParameterError
+from sfumato.public.density import geometry
 from sfumato.public.density.dbscan import LARGEST_ETA, Guarantee, cell_width, guarantee_of, stencils_of
-from sfumato.public.density.geometry import (
-    Metric,
-    column_units,
-    least_width,
-    log_cells,
-    rounded_up,
-    square_grid,
-    widths_of,
-)
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.neighbourhoods import block_bytes
 from sfumato.public.models import DBSCANModel
@@ -114,7 +106,7 @@ class DPDBSCAN(DensityClusterer):
     eta: float = parameter(positive(0.01, LARGEST_ETA), default=4.0)
     beta: float = parameter(positive(1e-9, 0.99), default=0.5)
     valleys: bool = parameter(flag, default=True)
-    metric: Metric = parameter(default="euclidean")
+    metric: geometry.Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
@@ -157,8 +149,8 @@ class DPDBSCAN(DensityClusterer):
 
     def _grid(self, domain: Domain) -> Grid:
         """Grid of the histogram. Raises if the radius, grid or memory is out of range."""
-        units = column_units(self.metric, domain)
-        widest = float(widths_of(domain, units).max())
+        units = geometry.column_units(self.metric, domain)
+        widest = float(geometry.widths_of(domain, units).max())
         if self.radius > widest:
             raise ParameterError(
                 f"`radius` must be at most the width of the domain, {widest:.6g}, got {self.radius!r}"
@@ -166,14 +158,14 @@ class DPDBSCAN(DensityClusterer):
         d = domain.n_features
         stencils = stencils_of(d, float(self.radius), float(self.eta))
         width = cell_width(float(self.radius), float(self.eta), d)
-        sides, most = widths_of(domain, units), MOST_CELLS / 2**d
-        if log_cells(sides, width / stencils.parts) > math.log(most):
-            least = float(self.radius) / width * stencils.parts * least_width(sides, most)
+        sides, most = geometry.widths_of(domain, units), MOST_CELLS / 2**d
+        if geometry.log_cells(sides, width / stencils.parts) > math.log(most):
+            least = float(self.radius) / width * stencils.parts * geometry.least_width(sides, most)
             raise ParameterError(
                 f"`radius`={self.radius!r} cuts the domain into more than 2^62 cells: use at least "
-                f"{rounded_up(least):.3g}, or fewer columns"
+                f"{geometry.rounded_up(least):.3g}, or fewer columns"
             )
-        grid = square_grid(domain, units, width)
+        grid = geometry.square_grid(domain, units, width)
         listed = 0 if is_dense(grid, self.max_memory) else BYTES_PER_LISTED * N_FALSE
         predicted = block_bytes(stencils) + listed
         if predicted > self.max_memory:

@@ -18,15 +18,7 @@ from sfumato.curator import Questions
 from sfumato.domain import Domain, Grid
 from sfumato.domain.constraints import none_or, positive, whole
 from sfumato.errors import ParameterError
-from sfumato.public.density.geometry import (
-    Metric,
-    column_units,
-    least_width,
-    log_cells,
-    rounded_up,
-    square_grid,
-    widths_of,
-)
+from sfumato.public.density import geometry
 from sfumato.public.density.levels import Levels
 from sfumato.public.models import DensityModel
 
@@ -104,7 +96,7 @@ class DensityTree(DensityClusterer):
     cell: float | None = parameter(none_or(positive(1e-300)), default=None)
     _: KW_ONLY
     prominence: float = parameter(positive(), default=2.5)
-    metric: Metric = parameter(default="euclidean")
+    metric: geometry.Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
@@ -143,7 +135,9 @@ class DensityTree(DensityClusterer):
 
     def _cluster(self, curator: Questions) -> DensityModel:
         if self.cell is not None:
-            grid = square_grid(curator.domain, column_units(self.metric, curator.domain), float(self.cell))
+            grid = geometry.square_grid(
+                curator.domain, geometry.column_units(self.metric, curator.domain), float(self.cell)
+            )
         else:
             noisy_rows = curator.count("rows")
             grid = self._grid_for(max(float(noisy_rows.values[0]), noisy_rows.std), curator)
@@ -160,7 +154,7 @@ class DensityTree(DensityClusterer):
         cells_per_row = _CELLS_PER_ROW * laplace_epsilon / (1 + laplace_epsilon)
         counted = min(rows / of_each, math.sqrt(rows / of_each * _FEW_ROWS))
         wanted = cells_per_row * counted * _KERNEL_SIDE ** (domain.n_features - 2)
-        widths = widths_of(domain, column_units(self.metric, domain))
+        widths = geometry.widths_of(domain, geometry.column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())
         sides = widths.clip(middle / _MOST_ELONGATED, middle * _MOST_ELONGATED)
         most = self.max_memory / BYTES_PER_CELL
@@ -179,17 +173,18 @@ class DensityTree(DensityClusterer):
             )
         if self._private_bounds:  # the rest is known only after the first steps
             return
-        units = column_units(self.metric, domain)
+        units = geometry.column_units(self.metric, domain)
         if self.cell is None:
             return
-        widths = widths_of(domain, units)
+        widths = geometry.widths_of(domain, units)
         if self.cell > widths.max():
             raise ParameterError(
                 f"`cell` must be at most the width of the domain, {widths.max():.6g}, got {self.cell!r}"
             )
-        if log_cells(widths, float(self.cell)) > math.log(most / 2**domain.n_features):
+        most /= 2**domain.n_features
+        if geometry.log_cells(widths, float(self.cell)) > math.log(most):
+            least = geometry.rounded_up(geometry.least_width(widths, most))
             raise ParameterError(
                 f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: use at "
-                f"least {rounded_up(least_width(widths, most / 2**domain.n_features)):.3g}, or raise "
-                f"`max_memory` from {self.max_memory:g} bytes"
+                f"least {least:.3g}, or raise `max_memory` from {self.max_memory:g} bytes"
             )

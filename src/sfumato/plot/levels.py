@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from sfumato.domain import FloatArray, IntArray
+from sfumato.plot import style
 from sfumato.plot.branches import NOISE, THIN, Branches, label_axes
 from sfumato.plot.outlines import span_colours
-from sfumato.plot.style import (
-    HAZE,
-    NOTHING,
-    Source,
-    counted,
-    crowding,
-    mark_areas,
-    new_axes,
-    part_of,
-    released,
-    say,
-    title,
-)
 from sfumato.public.density.levels import FLOOR, Levels, LevelTree
 from sfumato.public.models import DensityModel
 
@@ -34,7 +22,7 @@ _TICKS = np.array([0.0, *(step * 10.0**power for power in range(-1, 12) for step
 _APART = 0.12  # share of the height above which ticks are shown, so that labels do not overlap
 
 
-def tree(source: Source, ax: Axes | None = None) -> Axes:
+def tree(source: style.Source, ax: Axes | None = None) -> Axes:
     """Draw the tree of density levels of a release with any number of columns.
 
     A branch rises from the level where a peak joins a higher one up to the peak. Heights are drawn on the
@@ -56,10 +44,10 @@ def tree(source: Source, ax: Axes | None = None) -> Axes:
     >>> from sfumato import Release, plot
     >>> plot.tree(Release.load("release.json"))  # doctest: +SKIP
     """
-    release = released(source)
-    levels: Levels = part_of(release, "levels", "a density tree, as DensityTree releases")
+    release = style.released(source)
+    levels: Levels = style.part_of(release, "levels", "a density tree, as DensityTree releases")
     model = cast(DensityModel, release.model)
-    ax = ax or new_axes()
+    ax = ax or style.new_axes()
     found = model.tree
     branches = _branches(found, model)
     floor = FLOOR * levels.noise
@@ -68,7 +56,9 @@ def tree(source: Source, ax: Axes | None = None) -> Axes:
     branches.draw(colours, floor, ax)
     _numbers(model, branches, colours, ax)
     _explain(branches, len(found.heights), ax)
-    title(release, f"{release.method}, {counted(len(model.spans), 'span')}\n{release.privacy.budget}", ax)
+    style.title(
+        release, f"{release.method}, {style.counted(len(model.spans), 'span')}\n{release.privacy.budget}", ax
+    )
     return ax
 
 
@@ -116,7 +106,7 @@ def _axis(top: float, floor: float, ax: Axes) -> None:
     ticks = _TICKS[(bottom <= roots) & (roots <= high) & ((roots == 0) | (roots >= _APART * high))]
     ax.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
     ax.set_ylim(bottom**2, high**2)
-    ax.axhspan(0, floor, color=HAZE, alpha=0.25, linewidth=0, label="noise in empty areas")
+    ax.axhspan(0, floor, color=style.HAZE, alpha=0.25, linewidth=0, label="noise in empty areas")
 
 
 def _root(values: FloatArray) -> FloatArray:
@@ -127,11 +117,11 @@ def _numbers(model: DensityModel, branches: Branches, colours: list[str], ax: Ax
     """Draw dots on the peaks of spans, and the numbers of the spans above."""
     peaks = np.flatnonzero(branches.clusters[: branches.n_peaks] != NOISE)
     clusters = branches.clusters[peaks]
-    areas = mark_areas(model.regions.counts[clusters, 0], ax, largest=0.9 / max(branches.width, 16))
+    areas = style.mark_areas(model.regions.counts[clusters, 0], ax, largest=0.9 / max(branches.width, 16))
     branches.crown(peaks, areas, colours, ax)
-    ax.set_xticks(branches.places[peaks], clusters, fontsize=10 * max(crowding(len(peaks)), 0.6))
+    ax.set_xticks(branches.places[peaks], clusters, fontsize=10 * max(style.crowding(len(peaks)), 0.6))
     if not branches.n_peaks:
-        say(NOTHING, ax)
+        style.say(style.NOTHING, ax)
 
 
 def _explain(branches: Branches, n_peaks: int, ax: Axes) -> None:
@@ -140,5 +130,5 @@ def _explain(branches: Branches, n_peaks: int, ax: Axes) -> None:
     label_axes(f"numbers of spans{part}", "density, in records per cell", ax)
     if (branches.clusters[: branches.n_peaks] == NOISE).any():
         name = "other peaks" if not part else "the most prominent other peaks"
-        ax.plot([], [], color=HAZE, linewidth=THIN, label=name)
+        ax.plot([], [], color=style.HAZE, linewidth=THIN, label=name)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=2, frameon=False, fontsize="small")

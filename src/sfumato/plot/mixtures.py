@@ -11,18 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
+from sfumato.plot import style
 from sfumato.plot.groups import group_colours, in_words, mixture_of
-from sfumato.plot.style import (
-    HAZE,
-    MOST_CORNERS,
-    Source,
-    crowding,
-    frame,
-    new_axes,
-    strip,
-    title,
-    write_numbers,
-)
 from sfumato.public.mixtures import MorseTree
 from sfumato.public.models import GroupedModel, MixtureModel
 from sfumato.public.models.groups import Groups
@@ -41,7 +31,7 @@ _AROUND = np.linspace(-2, 2, 5)  # at these multiples of the standard deviation
 _CIRCLE = np.stack([f(np.linspace(0, 2 * np.pi, 61)) for f in (np.cos, np.sin)], axis=1)
 
 
-def mixture(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
+def mixture(source: style.Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
     """Draw the density of a released mixture over one or two columns, with its components, peaks and saddles.
 
     Two columns give contour lines. From each line to the next, the density falls by the same factor. The
@@ -72,14 +62,14 @@ def mixture(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = Non
             "sfumato.plot.saddles, or its means with sfumato.plot.centres"
         )
     labels = None if X is None else release.predict(X)
-    ax = ax or new_axes()
+    ax = ax or style.new_axes()
     land = _Landscape.of(model)
     draw = _map if model.n_features == 2 else _curve
     draw(release, land, ax)
     if labels is not None:
         _rows(np.asarray(X, dtype=np.float64), labels, land, ax)
     text = in_words(model.groups)
-    title(release, f"{release.method}, {text}\n{release.privacy.budget}", ax, shows_rows=X is not None)
+    style.title(release, f"{release.method}, {text}\n{release.privacy.budget}", ax, shows_rows=X is not None)
     return ax
 
 
@@ -133,13 +123,13 @@ class _Landscape(NamedTuple):
 
 
 def _map(release: Release, land: _Landscape, ax: Axes) -> None:
-    frame(release, ax)
+    style.frame(release, ax)
     _density(release, land, ax)
     _ellipses(land, ax)
     if land.tree is not None:
         _edges(land, land.tree, ax)
         _marks(land.tree.peaks.positions, land.tree.saddles.positions, land.inner(land.tree), ax)
-    write_numbers(land.numbered(), ax)
+    style.write_numbers(land.numbered(), ax)
 
 
 def _density(release: Release, land: _Landscape, ax: Axes) -> None:
@@ -151,11 +141,13 @@ def _density(release: Release, land: _Landscape, ax: Axes) -> None:
     heights = land.base.mixture.log_density(points).reshape(len(y), len(x))
     levels = land.levels()
     levels = levels[(heights.min() < levels) & (levels < heights.max())]
-    haze = to_rgba(HAZE, 0.9 / (len(levels) + 3))
+    haze = to_rgba(style.HAZE, 0.9 / (len(levels) + 3))
     sheets = [ax.contourf(x, y, heights, [level, np.inf], colors=[haze]) for level in levels]
     n_corners = sum(len(path) for sheet in sheets for path in sheet.get_paths())
     for sheet in sheets:
-        sheet.set(edgecolor=(HAZE, 0.8), linewidth=0.5, zorder=0.5, rasterized=n_corners > MOST_CORNERS)
+        sheet.set(
+            edgecolor=(style.HAZE, 0.8), linewidth=0.5, zorder=0.5, rasterized=n_corners > style.MOST_CORNERS
+        )
 
 
 def _ellipses(land: _Landscape, ax: Axes) -> None:
@@ -166,7 +158,7 @@ def _ellipses(land: _Landscape, ax: Axes) -> None:
     colours = land.component_colours()
     pale = [(colour, 0.35) for colour in colours]
     drawn = PolyCollection(list(shapes), facecolors=pale, edgecolors=colours, linewidths=1.2)
-    drawn.set_rasterized(len(shapes) * len(_CIRCLE) > MOST_CORNERS)
+    drawn.set_rasterized(len(shapes) * len(_CIRCLE) > style.MOST_CORNERS)
     ax.add_collection(drawn, autolim=False)
 
 
@@ -181,7 +173,7 @@ def _edges(land: _Landscape, tree: MorseTree, ax: Axes) -> None:
 
 def _marks(peaks: FloatArray, saddles: FloatArray, inner: NDArray[np.bool_], ax: Axes) -> None:
     """Draw peaks as dots and saddles as crosses, with a legend below the axes."""
-    ink, scale = ax.xaxis.label.get_color(), max(crowding(len(peaks)), 0.4)
+    ink, scale = ax.xaxis.label.get_color(), max(style.crowding(len(peaks)), 0.4)
     dots = ax.scatter(peaks[:, 0], peaks[:, 1], 22 * scale, color=ink, label="peak")
     dots.set(edgecolor="white", linewidth=0.6, zorder=2.5)
     kinds = {"saddle within a cluster": (inner, ink), "saddle between clusters": (~inner, "none")}
@@ -204,7 +196,7 @@ def _marks(peaks: FloatArray, saddles: FloatArray, inner: NDArray[np.bool_], ax:
 
 def _curve(release: Release, land: _Landscape, ax: Axes) -> None:
     """Draw the density of one column in the colours of the clusters, above means and standard deviations."""
-    strip(release, "density", ax)
+    style.strip(release, "density", ax)
     mixture = land.base.mixture
     x = land.steps(0, release.domain.low[0], release.domain.high[0])
     density, labels = np.exp(mixture.log_density(x[:, None])), land.model.predict(x[:, None])
@@ -214,7 +206,7 @@ def _curve(release: Release, land: _Landscape, ax: Axes) -> None:
         # Up to the first point of the next cluster, so that no gap is left.
         mine = (labels == cluster) | np.append(False, labels[:-1] == cluster)
         ax.fill_between(x, density, where=mine.tolist(), color=colour, alpha=0.3, linewidth=0)
-    ax.plot(x, density, color=HAZE, linewidth=1.2)
+    ax.plot(x, density, color=style.HAZE, linewidth=1.2)
     means, stds = mixture.means[:, 0], np.sqrt(mixture.covariances[:, 0, 0])
     colours = land.component_colours()
     ax.hlines(np.full(len(means), -0.05 * top), means - stds, means + stds, colors=colours, linewidth=1)
@@ -228,7 +220,7 @@ def _curve(release: Release, land: _Landscape, ax: Axes) -> None:
     numbered = dict(land.numbered())
     heights = np.exp(mixture.log_density(list(numbered.values()))) + 0.09 * top
     places = np.column_stack([list(numbered.values()), heights])
-    write_numbers(zip(numbered, places, strict=True), ax)
+    style.write_numbers(zip(numbered, places, strict=True), ax)
 
 
 def _rows(rows: FloatArray, labels: IntArray, land: _Landscape, ax: Axes) -> None:

@@ -11,21 +11,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
-from sfumato.plot.style import (
-    MOST_CORNERS,
-    NOTHING,
-    Source,
-    counted,
-    distinct_colours,
-    frame,
-    new_axes,
-    number_size,
-    part_of,
-    released,
-    say,
-    title,
-    write_numbers,
-)
+from sfumato.plot import style
 from sfumato.public.density.spans import Span
 from sfumato.release import Release
 
@@ -34,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 
-def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
+def spans(source: style.Source, ax: Axes | None = None, *, X: ArrayLike | None = None) -> Axes:
     """Draw the spans of a release with two columns, and the numbers of the larger spans.
 
     Neighbouring spans differ in colour. If the metric is "geo", the columns are longitude and latitude. The
@@ -55,20 +41,20 @@ def spans(source: Source, ax: Axes | None = None, *, X: ArrayLike | None = None)
     >>> plot.spans(Release.load("release.json"))  # doctest: +SKIP
     """
     release, found = _spans(source)
-    ax = ax or new_axes()
-    frame(release, ax, _stretch(release))
+    ax = ax or style.new_axes()
+    style.frame(release, ax, _stretch(release))
     _outlines(release, found, ax)
     if X is not None:
         _rows(release, X, ax)
-    text = f"{release.method}, {counted(len(found), 'span')}, {release.privacy.budget}"
-    title(release, text, ax, shows_rows=X is not None)
+    text = f"{release.method}, {style.counted(len(found), 'span')}, {release.privacy.budget}"
+    style.title(release, text, ax, shows_rows=X is not None)
     return ax
 
 
-def _spans(source: Source) -> tuple[Release, list[Span]]:
+def _spans(source: style.Source) -> tuple[Release, list[Span]]:
     """Return the release and its spans, the largest first."""
-    release = released(source)
-    found: Sequence[Span] = part_of(release, "spans", "spans")
+    release = style.released(source)
+    found: Sequence[Span] = style.part_of(release, "spans", "spans")
     if release.model.n_features != 2:
         raise ParameterError(
             f"`source` must have spans over two columns, got {release.method} on {release.model.n_features} "
@@ -88,15 +74,15 @@ def _outlines(release: Release, found: list[Span], ax: Axes) -> None:
     from matplotlib.collections import PathCollection
 
     paths = [_path(span) for span in found]
-    is_heavy = sum(map(len, paths)) > MOST_CORNERS
+    is_heavy = sum(map(len, paths)) > style.MOST_CORNERS
     colours = span_colours(release, found)
     pale = [(colour, 0.65) for colour in colours]
     shapes = PathCollection(paths, facecolors=pale, edgecolors=colours, linewidths=0.8, rasterized=is_heavy)
     ax.add_collection(shapes, autolim=False)
-    size = number_size(ax)
-    write_numbers(((span.label, _number_place(span, size)) for span in found), ax)
+    size = style.number_size(ax)
+    style.write_numbers(((span.label, _number_place(span, size)) for span in found), ax)
     if not found:
-        say(NOTHING, ax)
+        style.say(style.NOTHING, ax)
 
 
 def span_colours(release: Release, found: Sequence[Span]) -> list[str]:
@@ -104,7 +90,7 @@ def span_colours(release: Release, found: Sequence[Span]) -> list[str]:
     size, n_features = 2 * release.domain.half_width, release.domain.n_features
     extents = np.array([span.extent / size for span in found]).reshape(-1, 2, n_features)
     centroids = np.array([span.centroid / size for span in found]).reshape(-1, n_features)
-    return distinct_colours(extents, centroids)
+    return style.distinct_colours(extents, centroids)
 
 
 def _path(span: Span) -> Path:

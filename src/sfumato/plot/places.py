@@ -7,26 +7,14 @@ from typing import TYPE_CHECKING, cast
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from sfumato.plot.style import (
-    BLUE,
-    HAZE,
-    VERMILLION,
-    Source,
-    frame,
-    new_axes,
-    part_of,
-    refusal,
-    released,
-    title,
-    write_numbers,
-)
+from sfumato.plot import style
 from sfumato.public.models import SourceTargetModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def places(source: Source, ax: Axes | None = None, *, target: ArrayLike | None = None) -> Axes:
+def places(source: style.Source, ax: Axes | None = None, *, target: ArrayLike | None = None) -> Axes:
     """Draw the chosen targets of a release with two columns, their numbers, and the sanitised source.
 
     Parameters
@@ -43,21 +31,23 @@ def places(source: Source, ax: Axes | None = None, *, target: ArrayLike | None =
     >>> from sfumato import Release, plot
     >>> plot.places(Release.load("release.json"))  # doctest: +SKIP
     """
-    release, wanted = released(source), "places from SourceTargetClustering over two columns"
-    part_of(release, "sanitized_source", wanted)
+    release, wanted = style.released(source), "places from SourceTargetClustering over two columns"
+    style.part_of(release, "sanitized_source", wanted)
     model = cast(SourceTargetModel, release.model)
     if model.n_features != 2:
-        raise refusal(release, wanted)
-    ax = ax or new_axes()
-    frame(release, ax)
+        raise style.refusal(release, wanted)
+    ax = ax or style.new_axes()
+    style.frame(release, ax)
     if target is not None:
         x, y = check_array(target, input_name="target").T
-        ax.scatter(x, y, s=4, color=HAZE, label="target")
+        ax.scatter(x, y, s=4, color=style.HAZE, label="target")
     x, y = model.sanitized_source.T
-    ax.scatter(x, y, s=22, marker="x", color=VERMILLION, label="stand-in for the source")
+    ax.scatter(x, y, s=22, marker="x", color=style.VERMILLION, label="stand-in for the source")
     x, y = model.cluster_centers.T
-    ax.scatter(x, y, s=170, color=BLUE, label="chosen target", zorder=3)
-    write_numbers(enumerate(model.cluster_centers), ax)
+    ax.scatter(x, y, s=170, color=style.BLUE, label="chosen target", zorder=3)
+    style.write_numbers(enumerate(model.cluster_centers), ax)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False, fontsize="small")
-    title(release, f"{release.method}, {len(model.cluster_centers)} chosen\n{release.privacy.budget}", ax)
+    style.title(
+        release, f"{release.method}, {len(model.cluster_centers)} chosen\n{release.privacy.budget}", ax
+    )
     return ax
