@@ -99,4 +99,4 @@ def test_alternatives_to_a_number():
     none_or(whole())("it", None)
     none_or(whole())("it", 3)
     for check, value in ((auto_or(whole()), None), (none_or(whole()), "auto"), (auto_or(whole()), "best")):
-        assert "must be an integer" in refused(check, value)
+        assert "an integer >= 1" in refused(check, value)
