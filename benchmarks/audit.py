@@ -17,7 +17,7 @@ from sfumato.cli.methods import BUILT_IN
 from sfumato.curator import Curator
 from sfumato.domain import Domain
 from sfumato.private.engines.memory import MemoryEngine
-from sfumato.private.mechanisms import Entropy
+from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.public.models import CentreModel
 from sfumato.release import Release
 

@@ -14,7 +14,8 @@ from sfumato import GridKMeans, grid_size
 from sfumato.datasets import separated_gaussians
 from sfumato.domain import Grid
 from sfumato.metrics import inertia
-from sfumato.private.mechanisms import Entropy, discrete_laplace
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_laplace
 from sfumato.public.kmeans import weighted_kmeans
 
 SIZES = {2: (100, 200, 400), 4: (200, 400, 800), 8: (400, 800, 1600)}

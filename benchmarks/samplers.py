@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.clocks import seconds
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 
 SCALES = [1, 10, 1000, 2**35 + 1]
 OURS = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}

@@ -22,7 +22,8 @@ from sfumato import GridKMeans
 from sfumato.domain import Domain, Grid
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.partitions import Voronoi
-from sfumato.private.aggregates import CellCounts, GroupedSums
+from sfumato.private.aggregates.cell_counts import CellCounts
+from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.engines import files
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.spark import SparkEngine
