@@ -143,7 +143,8 @@ def audit(
     A count with half the noise it needs:
 
     >>> from fractions import Fraction
-    >>> from sfumato.private.mechanisms import Entropy, discrete_laplace
+    >>> from sfumato.private.mechanisms.noise import discrete_laplace
+    >>> from sfumato.private.mechanisms.entropy import Entropy
     >>> def count(rows, seed):
     ...     return len(rows) + discrete_laplace(Fraction(1, 2), 1, Entropy(seed))[0]
     >>> found = audit(count, PAIRS["outlier"], Budget(1), n_runs=2000)

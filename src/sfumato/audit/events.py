@@ -49,23 +49,12 @@ class Combination:
 
 @dataclass(frozen=True)
 class Event:
-    """A score reaches a threshold, or stays below it.
+    """A score reaches a threshold, or stays below it."""
 
-    Parameters
-    ----------
-    score : int
-        Column of the scores.
-    threshold : float
-    at_least : bool
-        Whether the event means reaching the threshold, or staying below it.
-    likelier_on_one : bool
-        Whether the event is more likely on the first of the two tables.
-    """
-
-    score: int
+    score: int  # column of the scores
     threshold: float
-    at_least: bool
-    likelier_on_one: bool
+    at_least: bool  # whether the event means reaching the threshold, or staying below it
+    likelier_on_one: bool  # whether the event is more likely on the first of the two tables
 
     def count(self, scores: FloatArray) -> int:
         """Number of rows of scores in which the event happened."""

@@ -47,22 +47,12 @@ CORESET_STARTS = 30
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """A released tree and the public facts about its leaves.
+    """A released tree and the public facts about its leaves."""
 
-    Parameters
-    ----------
-    tree : Tree
-        Its projection has orthonormal rows.
-    sizes : float array of shape (n_leaves,)
-        Estimated number of rows.
-    low, high : float array of shape (n_leaves, p)
-        The slab that contains a leaf, along each direction.
-    """
-
-    tree: Tree
-    sizes: FloatArray
-    low: FloatArray
-    high: FloatArray
+    tree: Tree  # its projection has orthonormal rows
+    sizes: FloatArray  # (n_leaves,); estimated number of rows
+    low: FloatArray  # (n_leaves, p); the slab that contains a leaf, along each direction
+    high: FloatArray  # (n_leaves, p); the slab that contains a leaf, along each direction
 
     def cut(self, active: IntArray, column: int, thresholds: FloatArray, sizes: FloatArray) -> _Leaves:
         """Cut some leaves in two along one direction. `sizes` are the sizes of the halves."""

@@ -48,22 +48,12 @@ MOST_LISTED = 2**27  # numbers in the lists of nearest rows: about 1 GB
 
 
 class Targets(NamedTuple):
-    """Public points, and those that represent the others.
+    """Public points, and those that represent the others."""
 
-    Parameters
-    ----------
-    points : float array of shape (n, d)
-    representatives : float array of shape (n_representatives, d)
-    sizes : int array of shape (n_representatives,)
-        Number of points that each represents.
-    mean_distance : float
-        Mean distance of the points from their representatives.
-    """
-
-    points: FloatArray
-    representatives: FloatArray
-    sizes: IntArray
-    mean_distance: float
+    points: FloatArray  # (n, d)
+    representatives: FloatArray  # (n_representatives, d)
+    sizes: IntArray  # (n_representatives,); number of points that each represents
+    mean_distance: float  # mean distance of the points from their representatives
 
     @classmethod
     def covered(cls, points: FloatArray, diameter: float) -> Targets:

@@ -128,9 +128,9 @@ class Curator(Questions):
     ) -> NoisyMoments:
         aggregate = _moments(partition, origins, radii, shape, soft)
         noisy = self._release(step, aggregate)
-        unit = noisy.std / LATTICE_RADIUS
-        stds = noisy.std / COUNT_WEIGHT, unit * radii, unit * radii**2
-        return NoisyMoments(*aggregate.unpack(noisy.values), *stds)
+        sizes, clipped, sums, seconds = aggregate.unpack(noisy.values)
+        size_std, unit = noisy.std / COUNT_WEIGHT, noisy.std / LATTICE_RADIUS
+        return NoisyMoments(sizes, clipped, sums, size_std, unit * radii, seconds, unit * radii**2)
 
     def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
         aggregate = NearestSums(self.domain, points, t)

@@ -17,19 +17,10 @@ T = TypeVar("T")
 
 
 class Run(NamedTuple, Generic[T]):
-    """What a run computed.
+    """What a run computed."""
 
-    Parameters
-    ----------
-    found : object
-        What the computation returned.
-    domain : Domain
-        The table's domain, or a narrower one if the run released bounds.
-    privacy : PrivacyStatement
-    """
-
-    found: T
-    domain: Domain
+    found: T  # what the computation returned
+    domain: Domain  # the table's domain, or a narrower one if the run released bounds
     privacy: PrivacyStatement
 
 

@@ -28,24 +28,13 @@ _DTYPES += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """An opened table: its public facts, and a curator over its rows.
-
-    Parameters
-    ----------
-    domain : Domain
-    columns : Columns, optional
-        How named columns are read. None for an array.
-    names : tuple of str
-        Names of the coordinates, if any.
-    _rows, _open_engine : array or Source, callable
-        Private: only for the curator and for `curator.holder`.
-    """
+    """An opened table: its public facts, and a curator over its rows."""
 
     domain: Domain
-    columns: Columns | None
-    names: tuple[str, ...]
-    _rows: NDArray[Any] | Source
-    _open_engine: Callable[[], Engine]
+    columns: Columns | None  # how named columns are read. None for an array
+    names: tuple[str, ...]  # names of the coordinates, if any
+    _rows: NDArray[Any] | Source  # private: only for the curator and for `curator.holder`
+    _open_engine: Callable[[], Engine]  # private: only for the curator and for `curator.holder`
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
         """Curator over the table, with noise from the operating system or a seed."""

@@ -213,17 +213,10 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Some groups of a partition, renumbered. Rows of the other groups are in none.
-
-    Parameters
-    ----------
-    partition : Partition
-    groups : int array
-        Distinct.
-    """
+    """Some groups of a partition, renumbered. Rows of the other groups are in none."""
 
     partition: Partition
-    groups: IntArray
+    groups: IntArray  # distinct
 
     @property
     def n_cells(self) -> int:

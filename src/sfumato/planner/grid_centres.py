@@ -23,24 +23,12 @@ _CHAINS = 1.35  # error of short chains, relative to the best linear reading; me
 
 @dataclass(frozen=True, eq=False)
 class _Cluster:
-    """One cluster in its cells, each array of shape (n_cells,) or (d, n_cells).
+    """One cluster in its cells, each array of shape (n_cells,) or (d, n_cells)."""
 
-    Parameters
-    ----------
-    rows : float array
-        Expected rows.
-    around : float array
-        Their mean over a cell and its neighbours.
-    places : float array
-        Mean place of these rows along each column, from the centre.
-    slopes : float array
-        How the expected rows change with the centre.
-    """
-
-    rows: FloatArray
-    around: FloatArray
-    places: FloatArray
-    slopes: FloatArray
+    rows: FloatArray  # expected rows
+    around: FloatArray  # their mean over a cell and its neighbours
+    places: FloatArray  # mean place of these rows along each column, from the centre
+    slopes: FloatArray  # how the expected rows change with the centre
 
     @classmethod
     def on(cls, grid: Grid, size: float, spread: float) -> _Cluster:

@@ -19,20 +19,11 @@ def half_widths(stds: FloatArray) -> FloatArray:
 
 
 class Sizes(NamedTuple):
-    """Estimated number of records in each group.
+    """Estimated number of records in each group."""
 
-    Parameters
-    ----------
-    group : str
-        Name of a group: "cluster", "component" or "span".
-    estimates : float array of shape (k,)
-    ends : float array of shape (2, k), optional
-        Lower and upper ends of the intervals, if the noise is known.
-    """
-
-    group: str
-    estimates: FloatArray
-    ends: FloatArray | None
+    group: str  # name of a group: "cluster", "component" or "span"
+    estimates: FloatArray  # (k,)
+    ends: FloatArray | None  # (2, k); lower and upper ends of the intervals, if the noise is known
 
     @classmethod
     def of(cls, group: str, estimates: FloatArray, stds: FloatArray | None) -> Sizes:

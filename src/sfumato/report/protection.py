@@ -32,22 +32,12 @@ _STRENGTHS = (
 
 @dataclass(frozen=True)
 class Protection:
-    """The numbers of a privacy statement, computed once.
-
-    Parameters
-    ----------
-    epsilon : float
-    delta : float
-    rho : float or None
-        Set if the budget was stated in rho. `epsilon` is then its value at `delta`.
-    unit : Unit
-        Who is protected.
-    """
+    """The numbers of a privacy statement, computed once."""
 
     epsilon: float
     delta: float
-    rho: float | None
-    unit: Unit
+    rho: float | None  # set if the budget was stated in rho. `epsilon` is then its value at `delta`
+    unit: Unit  # who is protected
 
     @classmethod
     def of(cls, privacy: PrivacyStatement) -> Protection:

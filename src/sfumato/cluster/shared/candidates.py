@@ -44,23 +44,12 @@ BOX_BINS_PER_OCTAVE, BOX_OCTAVES = 4, 15
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Released points that may become centres, in the space of the directions. Public.
+    """Released points that may become centres, in the space of the directions. Public."""
 
-    Parameters
-    ----------
-    points : float array of shape (m, p)
-    weights : float array of shape (m,)
-        Estimated number of rows at each; positive.
-    projection : float array of shape (p, d) or None
-        The directions; None if there are few columns anyway.
-    middle : float array of shape (d,)
-        Noisy mean of all rows.
-    """
-
-    points: FloatArray
-    weights: FloatArray
-    projection: FloatArray | None
-    middle: FloatArray
+    points: FloatArray  # (m, p)
+    weights: FloatArray  # (m,); estimated number of rows at each; positive
+    projection: FloatArray | None  # (p, d); the directions; None if there are few columns anyway
+    middle: FloatArray  # (d,); noisy mean of all rows
 
     def lifted(self, centers: FloatArray) -> FloatArray:
         """Points of the whole space that project to `centers` and are closest to the middle."""

@@ -22,19 +22,11 @@ class Coverage(Aggregate):
     changes every entry by 0 or +1, removing one by 0 or -1. So the spread is 1 for any number of candidates,
     and L1 = L2^2 = m over m entries. Candidates, chosen points and radius must be public. Proof:
     docs/proofs/kmeans.md.
-
-    Parameters
-    ----------
-    candidates : float array of shape (m, d)
-    chosen : float array of shape (c, d)
-        May be empty.
-    radius : float
-        Positive.
     """
 
-    candidates: FloatArray
-    chosen: FloatArray
-    radius: float
+    candidates: FloatArray  # (m, d)
+    chosen: FloatArray  # (c, d); may be empty
+    radius: float  # positive
 
     def __post_init__(self) -> None:
         check_shape("chosen", self.chosen, len(self.chosen), self.candidates.shape[-1])

@@ -23,18 +23,11 @@ class Distances(Aggregate):
     -------
     A row's group, and so its distance and bin, depend only on that row and on public numbers. Adding or
     removing one row changes exactly one entry by exactly 1. Proof: docs/proofs/counts.md.
-
-    Parameters
-    ----------
-    partition : Partition
-    origins : float array of shape (n_groups, d)
-    edges : float array of shape (n_bins - 1,)
-        Increasing, positive.
     """
 
     partition: Partition
-    origins: FloatArray
-    edges: FloatArray
+    origins: FloatArray  # (n_groups, d)
+    edges: FloatArray  # (n_bins - 1,); increasing, positive
 
     def __post_init__(self) -> None:
         check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])

@@ -22,14 +22,9 @@ class Histograms(Aggregate):
     A row's bin in a column, if any, depends only on that row and on public edges. Adding one row adds 1 to at
     most one bin of each of d columns, removing one subtracts it, and no other entry changes: L1 = L2^2 = d
     over d entries, spread 1. The edges must be public. Proof: docs/proofs/bounds.md.
-
-    Parameters
-    ----------
-    edges : float array of shape (d, n_bins + 1)
-        Finite and increasing in each column, with at least one bin.
     """
 
-    edges: FloatArray
+    edges: FloatArray  # (d, n_bins + 1); finite and increasing in each column, with at least one bin
 
     def __post_init__(self) -> None:
         check_shape("edges", self.edges, len(self.edges), max(2, self.edges.shape[-1]))

@@ -36,18 +36,11 @@ class NearestSums(Aggregate):
     point changes by u - v for two lattice points u, v of the domain: by at most 2 R in every coordinate with
     R = 2^20 (box), or by at most 2 R in L2 norm (ball). Over all n points: L1 <= 2 n d R and L2^2 <= 4 n d
     R^2 (box), L1 <= n floor(2 sqrt(d) R) and L2^2 <= 4 n R^2 (ball). Proof: docs/proofs/source_target.md.
-
-    Parameters
-    ----------
-    domain : Domain
-    points : float array of shape (n_points, d)
-    t : int
-        At least 1.
     """
 
     domain: Domain
-    points: FloatArray
-    t: int
+    points: FloatArray  # (n_points, d)
+    t: int  # at least 1
 
     def __post_init__(self) -> None:
         check_shape("points", self.points, len(self.points), self.domain.n_features)
@@ -133,16 +126,10 @@ class NearestDistance(Aggregate):
     Adding a row replaces at most one of the t listed distances of a point, by a smaller one. The sum of a
     point changes by 0 to D, the diameter. The total, with weights w_1, ..., w_n, changes by at most D (w_1 +
     ... + w_n), in one entry. Proof: docs/proofs/source_target.md.
-
-    Parameters
-    ----------
-    nearest : NearestSums
-    weights : int array of shape (n_points,)
-        At least 0.
     """
 
     nearest: NearestSums
-    weights: IntArray
+    weights: IntArray  # (n_points,); at least 0
 
     def __post_init__(self) -> None:
         check_shape("weights", self.weights, len(self.nearest.points))

@@ -26,20 +26,12 @@ class Marginals(Aggregate):
     A row's group, and its bin in each column, depend only on that row and on public numbers. Adding or
     removing one row changes one bin in each of d columns by 1: L1 = d, L2^2 = d, spread 1. Rows outside the
     box count in the border bins. Proof: docs/proofs/dpm.md.
-
-    Parameters
-    ----------
-    partition : Partition
-    low, high : float array of shape (n_groups, d)
-        The box of each group.
-    n_bins : int
-        At least 2.
     """
 
     partition: Partition
-    low: FloatArray
-    high: FloatArray
-    n_bins: int
+    low: FloatArray  # (n_groups, d); the box of each group
+    high: FloatArray  # (n_groups, d); the box of each group
+    n_bins: int  # at least 2
 
     def __post_init__(self) -> None:
         check_shape("low", self.low, self.partition.n_cells, self.low.shape[-1])

@@ -33,18 +33,11 @@ class GroupedSums(Aggregate):
     only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, and by a lattice vector u with
     ||u||_2 <= R = 2^29 in the sum, in exact integers. Hence L2^2 <= 2 w^2 + R^2 and, by Cauchy-Schwarz, L1 <=
     2 w + sqrt(d) R, over 2 + d entries. Origins and radii must be public. Proof: docs/proofs/lattice.md.
-
-    Parameters
-    ----------
-    partition : Partition
-    origins : float array of shape (n_groups, d)
-    radii : float array of shape (n_groups,)
-        At least 1e-290.
     """
 
     partition: Partition
-    origins: FloatArray
-    radii: FloatArray
+    origins: FloatArray  # (n_groups, d)
+    radii: FloatArray  # (n_groups,); at least 1e-290
 
     def __post_init__(self) -> None:
         check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])

@@ -27,18 +27,11 @@ class Swaps(Aggregate):
     before and g_e after swap e adds f - g_e to entry e. All these numbers lie in [f - U, f], so their spread
     is at most U for any number of pairs. Each is at most U in size, hence L1 <= k m U and L2^2 <= k m U^2
     over k m entries. Centres, candidates and radius must be public. Proof: docs/proofs/kmeans.md.
-
-    Parameters
-    ----------
-    centers : float array of shape (k, d)
-    candidates : float array of shape (m, d)
-    radius : float
-        Positive.
     """
 
-    centers: FloatArray
-    candidates: FloatArray
-    radius: float
+    centers: FloatArray  # (k, d)
+    candidates: FloatArray  # (m, d)
+    radius: float  # positive
 
     def __post_init__(self) -> None:
         check_shape("centers", self.centers, len(self.centers), self.candidates.shape[-1])

@@ -24,15 +24,9 @@ class MemoryEngine:
     Each thread folds one stretch of the array; kernels release the interpreter lock. Extra memory: one state
     and one block of rows per thread. Rows are clipped block by block, so no aggregate ever sees one outside
     the domain.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Finite numbers.
-    domain : Domain
     """
 
-    rows: NDArray[np.generic]
+    rows: NDArray[np.generic]  # (n, d); finite numbers
     domain: Domain
 
     @property

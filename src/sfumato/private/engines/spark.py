@@ -49,20 +49,13 @@ class SparkEngine:
     on the workers (memory, then disk) until the engine is closed or garbage collected, so later folds need
     no shuffle. All rows of one person must fit into a worker's memory.
 
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        Must give the same rows each time Spark computes it: no unseeded sampling, no `rand()`.
-    columns : Columns
-    domain : Domain
-
     Notes
     -----
     The workers need sfumato. Spark Connect works too, but is not tested. There, people are spread over
     ``spark.sql.shuffle.partitions`` partitions; the default of 200 is too many for small tables.
     """
 
-    frame: DataFrame
+    frame: DataFrame  # must give the same rows each time Spark computes it: no unseeded sampling, no `rand()`
     columns: Columns
     domain: Domain
 

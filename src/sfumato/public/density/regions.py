@@ -19,25 +19,12 @@ _FEW_CELLS = 32  # up to here the law of a sum is computed; beyond, a normal law
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Spans in the form that is stored: cells, the span of each cell, and a count with interval per span.
+    """Spans in the form that is stored: cells, the span of each cell, and a count with interval per span."""
 
-    Parameters
-    ----------
-    grid : Grid
-        Grid of `cells`.
-    cells : int array
-        Flat indices in increasing order.
-    labels : int array
-        Span of each cell. Spans are numbered from the largest count down.
-    counts : float array of shape (n_spans, 3)
-        Estimated number of rows, and the ends of its interval.
-    confidence : float
-    """
-
-    grid: Grid
-    cells: IntArray
-    labels: IntArray
-    counts: FloatArray
+    grid: Grid  # grid of `cells`
+    cells: IntArray  # flat indices in increasing order
+    labels: IntArray  # span of each cell. Spans are numbered from the largest count down
+    counts: FloatArray  # (n_spans, 3); estimated number of rows, and the ends of its interval
     confidence: float
 
     def check(self) -> None:

@@ -21,17 +21,10 @@ MOST_SPLIT_COLUMNS = 3  # a limit: beyond, stencils times parts take too much ti
 
 @dataclass(frozen=True, eq=False)
 class Stencils:
-    """The cells that a ball of a given radius can meet, for each part of a cell that its centre may lie in.
-
-    Parameters
-    ----------
-    n_features : int
-    radius : float
-        In cell widths.
-    """
+    """The cells that a ball of a given radius can meet, for each part of a cell that may hold its centre."""
 
     n_features: int
-    radius: float
+    radius: float  # in cell widths
 
     @property
     def parts(self) -> int:

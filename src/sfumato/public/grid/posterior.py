@@ -51,22 +51,12 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellMeans:
-    """Posterior mean of each cell's count and of its rows' position.
+    """Posterior mean of each cell's count and of its rows' position."""
 
-    Parameters
-    ----------
-    counts : float array of shape (n_cells,)
-    positions : float array of shape (n_cells, d)
-    centers : list of float arrays
-        Final centres of each chain.
-    log_likelihood : float
-        Mean over the chains, up to a constant that depends on the grid.
-    """
-
-    counts: FloatArray
-    positions: FloatArray
-    centers: list[FloatArray]
-    log_likelihood: float
+    counts: FloatArray  # (n_cells,)
+    positions: FloatArray  # (n_cells, d)
+    centers: list[FloatArray]  # final centres of each chain
+    log_likelihood: float  # mean over the chains, up to a constant that depends on the grid
 
     def fits_better(self, other: CellMeans, rows: float) -> bool:
         """Whether this model explains the released values better than one with fewer clusters.

@@ -10,24 +10,13 @@ from sfumato.domain import FloatArray
 
 
 class SizedComponents(NamedTuple):
-    """Components of a mixture with noisy sizes.
+    """Components of a mixture with noisy sizes."""
 
-    Parameters
-    ----------
-    means : float array of shape (k, d)
-    covariances : float array of shape (k, d, d)
-    noisy_sizes : float array of shape (k,)
-    size_stds : float array of shape (k,)
-        Standard deviations of the noise in the sizes.
-    mean_stds : float array of shape (k, d)
-        Standard deviations of the noise in the means.
-    """
-
-    means: FloatArray
-    covariances: FloatArray
-    noisy_sizes: FloatArray
-    size_stds: FloatArray
-    mean_stds: FloatArray
+    means: FloatArray  # (k, d)
+    covariances: FloatArray  # (k, d, d)
+    noisy_sizes: FloatArray  # (k,)
+    size_stds: FloatArray  # (k,); standard deviations of the noise in the sizes
+    mean_stds: FloatArray  # (k, d); standard deviations of the noise in the means
 
 
 def centred(seconds: FloatArray, moves: FloatArray) -> FloatArray:

@@ -22,23 +22,12 @@ _NO_CURVATURE = 1e-12  # in the local scale: less is rounding
 
 
 class Sums(NamedTuple):
-    """Constants for sums over L components. Points are given relative to a common centre.
+    """Constants for sums over L components. Points are given relative to a common centre."""
 
-    Parameters
-    ----------
-    factors : float array of shape (d, d, L)
-        Upper triangular; the precision of component k is F_k F_k^T.
-    whitened : float array of shape (d, L)
-        F_k^T mean_k.
-    tops : float array of shape (L,)
-        Logarithm of weight times density at each mean.
-    precisions : float array of shape (L, d, d)
-    """
-
-    factors: Floats
-    whitened: Floats
-    tops: Floats
-    precisions: Floats
+    factors: Floats  # (d, d, L); upper triangular; the precision of component k is F_k F_k^T
+    whitened: Floats  # (d, L); F_k^T mean_k
+    tops: Floats  # (L,); logarithm of weight times density at each mean
+    precisions: Floats  # (L, d, d)
 
 
 @njit(cache=True, nogil=True)

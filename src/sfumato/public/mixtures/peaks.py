@@ -28,22 +28,12 @@ _ALONG = np.linspace(0, 1, 9)[1:-1]  # where the density between two peaks is re
 
 
 class Peaks(NamedTuple):
-    """Stable points, the densest first.
+    """Stable points, the densest first."""
 
-    Parameters
-    ----------
-    positions : float array of shape (S, d)
-    log_densities : float array of shape (S,)
-    owners : int array of shape (K,)
-        Stable point reached from the mean of each component.
-    precisions : float array of shape (S, d, d)
-        Local scale at each stable point.
-    """
-
-    positions: FloatArray
-    log_densities: FloatArray
-    owners: IntArray
-    precisions: FloatArray
+    positions: FloatArray  # (S, d)
+    log_densities: FloatArray  # (S,)
+    owners: IntArray  # (K,); stable point reached from the mean of each component
+    precisions: FloatArray  # (S, d, d); local scale at each stable point
 
 
 def find_peaks(mixture: Mixture) -> Peaks:
@@ -97,23 +87,12 @@ def with_hidden(mixture: Mixture, peaks: Peaks, tops: FloatArray) -> tuple[Peaks
 
 
 class Frame(NamedTuple):
-    """Main axes of a mixture at n points, in the local scale.
+    """Main axes of a mixture at n points, in the local scale."""
 
-    Parameters
-    ----------
-    log_density : float array of shape (n,)
-    gradient : float array of shape (n, d)
-        Gradient of the log density.
-    curvatures : float array of shape (n, d)
-        Curvatures of minus the log density, in increasing order; at most 1.
-    directions : float array of shape (n, d, d)
-        Directions as columns v, with v^T P v = 1.
-    """
-
-    log_density: FloatArray
-    gradient: FloatArray
-    curvatures: FloatArray
-    directions: FloatArray
+    log_density: FloatArray  # (n,)
+    gradient: FloatArray  # (n, d); gradient of the log density
+    curvatures: FloatArray  # (n, d); curvatures of minus the log density, in increasing order; at most 1
+    directions: FloatArray  # (n, d, d); directions as columns v, with v^T P v = 1
 
 
 def local_frame(mixture: Mixture, points: FloatArray) -> Frame:

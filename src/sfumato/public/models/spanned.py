@@ -16,13 +16,7 @@ from sfumato.public.intervals import Sizes
 
 @dataclass(frozen=True, eq=False)
 class SpannedModel(ABC):
-    """Spans: areas where the rows lie dense, found from a noisy histogram.
-
-    Parameters
-    ----------
-    histogram : NoisyHistogram
-    regions : Regions
-    """
+    """Spans: areas where the rows lie dense, found from a noisy histogram."""
 
     histogram: NoisyHistogram
     regions: Regions

@@ -10,18 +10,10 @@ from sfumato.domain import FloatArray, IntArray
 
 
 class Covering(NamedTuple):
-    """Representatives of points.
+    """Representatives of points."""
 
-    Parameters
-    ----------
-    indices : int array of shape (n_representatives,)
-        Points that represent others, increasing.
-    labels : int array of shape (n,)
-        Position in `indices` of the representative of each point.
-    """
-
-    indices: IntArray
-    labels: IntArray
+    indices: IntArray  # (n_representatives,); points that represent others, increasing
+    labels: IntArray  # (n,); position in `indices` of the representative of each point
 
 
 def cover(points: FloatArray, diameter: float) -> Covering:

@@ -60,25 +60,14 @@ class Medoids(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Points in the order of a k-d tree, and the boxes of its leaves.
+    """Points in the order of a k-d tree, and the boxes of its leaves."""
 
-    Parameters
-    ----------
-    columns : float array of shape (d, n)
-    weights : float array of shape (n,)
-    caps : float array of shape (n,)
-        Maximum cost of a point: its distance from the nearest free centre.
-    starts : int array of shape (n_leaves + 1,)
-        First point of each leaf, and the number of points.
-    low, high : float arrays of shape (d, n_leaves)
-    """
-
-    columns: FloatArray
-    weights: FloatArray
-    caps: FloatArray
-    starts: IntArray
-    low: FloatArray
-    high: FloatArray
+    columns: FloatArray  # (d, n)
+    weights: FloatArray  # (n,)
+    caps: FloatArray  # (n,); maximum cost of a point: its distance from the nearest free centre
+    starts: IntArray  # (n_leaves + 1,); first point of each leaf, and the number of points
+    low: FloatArray  # (d, n_leaves)
+    high: FloatArray  # (d, n_leaves)
 
 
 class Service(NamedTuple):
