@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
 from sfumato.curator import holder
+from sfumato.curator.tables import column_names
 from sfumato.domain import Domain, IntArray
 from sfumato.domain.arrays import numbers
 from sfumato.domain.columns import Columns, Coordinate
@@ -124,7 +125,7 @@ class Release:
         if self.reading is not None:
             coordinates = self.reading.coordinates
         else:
-            coordinates = tuple(map(Coordinate, self.columns or holder.file_names(path)))
+            coordinates = tuple(map(Coordinate, self.columns or column_names(path)))
         if len(coordinates) != self.model.n_features:
             raise DataError(f"the files must have {self.model.n_features} columns, got {len(coordinates)}")
         return holder.labelled_batches(path, coordinates, keep, self.model.predict, column)

@@ -411,7 +411,7 @@ def exported():
     classes = {c for module in modules for c in vars(module).values() if inspect.isclass(c)}
     return {
         c.__name__: c
-        for c in classes
+        for c in sorted(classes, key=lambda c: c.__name__)
         if Aggregate in c.__mro__ and c is not Aggregate and not inspect.isabstract(c)
     }
 

@@ -10,14 +10,7 @@ from typing import Self
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Plan, Step
-from sfumato.cluster.shared.density_base import (
-    BYTES_PER_LISTED,
-    HISTOGRAM,
-    N_FALSE,
-    DensityClusterer,
-    is_dense,
-    release_histogram,
-)
+from sfumato.cluster.shared import density_base
 from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Promise, Traits
 from sfumato.curator import Questions
@@ -31,7 +24,7 @@ from sfumato.public.density.neighbourhoods import block_bytes
 from sfumato.public.models import DBSCANModel
 
 
-class DPDBSCAN(DensityClusterer):
+class DPDBSCAN(density_base.DensityClusterer):
     """Find dense places of any shape, at a given radius and density.
 
     The domain is cut into cells a little smaller than the radius, and their counts are released with noise. A
@@ -111,7 +104,7 @@ class DPDBSCAN(DensityClusterer):
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
         """What a forecast needs to know."""
-        return Traits(cells=replace(HISTOGRAM, promise=self._promise), metric=self.metric)
+        return Traits(cells=replace(density_base.HISTOGRAM, promise=self._promise), metric=self.metric)
 
     def _promise(self, histogram: NoisyHistogram) -> Promise:
         stencils = stencils_of(len(histogram.grid.shape), float(self.radius), float(self.eta))
@@ -134,7 +127,7 @@ class DPDBSCAN(DensityClusterer):
 
     def _cluster(self, curator: Questions) -> DBSCANModel:
         grid = self._grid(curator.domain)
-        histogram = release_histogram(curator, "cells", grid, self.max_memory)
+        histogram = density_base.release_histogram(curator, "cells", grid, self.max_memory)
         model = DBSCANModel.of(
             histogram,
             float(self.radius),
@@ -166,7 +159,8 @@ class DPDBSCAN(DensityClusterer):
                 f"{geometry.rounded_up(least):.3g}, or fewer columns"
             )
         grid = geometry.square_grid(domain, units, width)
-        listed = 0 if is_dense(grid, self.max_memory) else BYTES_PER_LISTED * N_FALSE
+        all_released = density_base.is_dense(grid, self.max_memory)
+        listed = 0 if all_released else density_base.BYTES_PER_LISTED * density_base.N_FALSE
         predicted = block_bytes(stencils) + listed
         if predicted > self.max_memory:
             raise ParameterError(

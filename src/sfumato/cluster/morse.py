@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Plan
-from sfumato.cluster.grid_kmeans import GridKMeans
 from sfumato.cluster.mog import GRID_COLUMNS, SHAPES, DPMoG
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
@@ -18,6 +17,7 @@ from sfumato.cluster.shared.parameters import (
     Auto,
     check_fields,
     given_shared,
+    number_parameter,
     parameter,
 )
 from sfumato.cluster.shared.traits import Traits
@@ -102,7 +102,7 @@ class MorseClustering(PrivateClusterer):
         """What a forecast needs to know."""
         base = self._checked_base(domain)
         found = base.traits(domain, n_clusters).then(Traits(are_joined=True))
-        return found if _shows_covariances(base) else found.then(moments_traits())
+        return found if _shows_covariances(base, domain) else found.then(moments_traits())
 
     def cut(self, n_clusters: int | None = None) -> Self:
         """Return a fitted copy with another number of clusters, from the same release. Spends nothing.
@@ -119,17 +119,15 @@ class MorseClustering(PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         base = self._checked_base(domain)
         plan = base._plan(domain)
-        if _shows_covariances(base):
+        if _shows_covariances(base, domain):
             return plan
         return with_covariances(plan, domain, self._shape("diag"))
 
     def _cluster(self, curator: Questions) -> MorseModel:
-        found = self._checked_base(curator.domain)._cluster(curator)
-        if isinstance(found, CentreModel):
-            found = self._with_covariances(curator, found)
-        assert isinstance(found, MixtureModel)
-        model = MorseModel(found, len(found.means), by_basin=self.labels == "basin")
-        return model.cut(None if self.n_clusters is None else min(int(self.n_clusters), len(found.means)))
+        found: Any = self._checked_base(curator.domain)._cluster(curator)
+        mixture = found.base if hasattr(found, "base") else self._with_covariances(curator, found)
+        model = MorseModel(mixture, len(mixture.means), by_basin=self.labels == "basin")
+        return model.cut(None if self.n_clusters is None else min(int(self.n_clusters), len(mixture.means)))
 
     def _with_covariances(self, curator: Questions, found: CentreModel) -> MixtureModel:
         if found.synopsis is None:
@@ -151,7 +149,8 @@ class MorseClustering(PrivateClusterer):
         base = self.base
         if base is None:
             base = DPMoG(self._n_components(domain))
-        if not isinstance(base, PrivateClusterer) or not _has_centres(base):
+        is_method = isinstance(base, PrivateClusterer) and not isinstance(base, type(self))
+        if not is_method or number_parameter(type(base)) is None:
             raise ParameterError(
                 f"`base` must be a method that releases centres or a mixture, got {base!r}: for example "
                 "DPMoG(n_components=20)"
@@ -161,7 +160,7 @@ class MorseClustering(PrivateClusterer):
                 f"`{given[0]}` must be given to MorseClustering and not to its `base`, "
                 f"got {getattr(base, given[0])!r}"
             )
-        most = getattr(base, "n_components", None) or getattr(base, "n_clusters", None)
+        most = getattr(base, str(number_parameter(type(base))))
         if self.n_clusters is not None and isinstance(most, int) and self.n_clusters > most:
             raise ParameterError(
                 f"`n_clusters` must be at most the {most} components of `base`, got {self.n_clusters}"
@@ -172,13 +171,7 @@ class MorseClustering(PrivateClusterer):
         return own
 
 
-def _has_mixture(base: PrivateClusterer) -> bool:
-    return isinstance(base, DPMoG) or bool(getattr(base, "covariances", False))
-
-
-def _shows_covariances(base: PrivateClusterer) -> bool:
-    return _has_mixture(base) or isinstance(base, GridKMeans)
-
-
-def _has_centres(base: PrivateClusterer) -> bool:
-    return _has_mixture(base) or (hasattr(base, "n_clusters") and not isinstance(base, MorseClustering))
+def _shows_covariances(base: PrivateClusterer, domain: Domain) -> bool:
+    """Whether a base releases moments, or a grid off which they can be read."""
+    traits = base.traits(domain, 1)
+    return traits.moments is not None or traits.cells is not None

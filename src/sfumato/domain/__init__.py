@@ -5,17 +5,8 @@ Everything here is declared before the data is opened, or maps one row at a time
 
 from sfumato.domain.arrays import FloatArray, IntArray, check_shape
 from sfumato.domain.grids import MOST_CELLS, Grid
-from sfumato.domain.space import (
-    ALL_ROWS,
-    BOUNDS_HELP,
-    LARGEST_BOUND,
-    LATTICE_RADIUS,
-    MAX_ROWS,
-    MOST_COLUMNS,
-    Ball,
-    Domain,
-    Unit,
-)
+from sfumato.domain.space import ALL_ROWS, LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, MOST_COLUMNS, Domain, Unit
+from sfumato.domain.space import Ball as Ball
 
-__all__ = ["ALL_ROWS", "BOUNDS_HELP", "LARGEST_BOUND", "LATTICE_RADIUS", "MAX_ROWS", "MOST_CELLS"]
+__all__ = ["ALL_ROWS", "LARGEST_BOUND", "LATTICE_RADIUS", "MAX_ROWS", "MOST_CELLS"]
 __all__ += ["MOST_COLUMNS", "Ball", "Domain", "FloatArray", "Grid", "IntArray", "Unit", "check_shape"]
