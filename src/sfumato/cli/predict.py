@@ -27,8 +27,7 @@ def predict(
     out: Annotated[Path, typer.Option(help="File to write, .parquet or .csv, e.g. --out labels.parquet.")],
     column: Annotated[str, typer.Option(help="Name of the new column, e.g. --column cluster.")] = "cluster",
     keep: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Columns of the table to copy, e.g. --keep cab."),
+        str | None, typer.Option(metavar="A,B", help="Columns of the table to copy, e.g. --keep cab.")
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,

@@ -19,12 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.budget import Plan, PricedPlan, Step
 from sfumato.cluster.shared.base import PrivateEstimator
 from sfumato.cluster.shared.parameters import Auto, check_fields, parameter
-from sfumato.curator import (
-    Questions,
-    nearest_distance_sensitivity,
-    nearest_sensitivity,
-    sums_sensitivity,
-)
+from sfumato.curator import Questions, nearest_distance_sensitivity, nearest_sensitivity, sums_sensitivity
 from sfumato.curator.holder import rows_of
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.constraints import auto_or, between, one_of, whole

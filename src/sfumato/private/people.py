@@ -133,10 +133,7 @@ def capped_blocks(
 
 
 def capped_rows(
-    pairs: Iterable[tuple[pa.Array, FloatArray]],
-    max_rows: int,
-    n_features: int,
-    folder: Path | None = None,
+    pairs: Iterable[tuple[pa.Array, FloatArray]], max_rows: int, n_features: int, folder: Path | None = None
 ) -> FloatArray:
     """Cap like `capped_blocks`, for rows that are read repeatedly.
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sfumato.domain import Grid
-from sfumato.private.mechanisms import Entropy, discrete_gaussian, discrete_laplace
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.public.density.histogram import NoisyHistogram
 
 GRID = Grid((0.0,), (1.0,), (8,))

@@ -95,7 +95,7 @@ def test_a_model_survives_json_exactly():
 
 
 def test_only_listed_types_are_published():
-    from sfumato.private.aggregates import CellCounts
+    from sfumato.private.aggregates.cell_counts import CellCounts
 
     with pytest.raises(ReleaseError, match="CellCounts is not a publishable type"):
         encode(CellCounts(GRID))

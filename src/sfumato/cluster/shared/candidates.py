@@ -180,11 +180,7 @@ def recovered(
 
 
 def radius_of_most(
-    curator: Questions,
-    step: str,
-    groups: Voronoi,
-    origins: FloatArray,
-    projection: FloatArray | None = None,
+    curator: Questions, step: str, groups: Voronoi, origins: FloatArray, projection: FloatArray | None = None
 ) -> float:
     """Radius around the origin of their group that contains most rows, from a noisy histogram."""
     edges = distance_edges(curator.domain, BOX_BINS_PER_OCTAVE, BOX_OCTAVES)

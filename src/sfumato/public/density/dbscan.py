@@ -20,12 +20,7 @@ from sfumato.errors import ParameterError
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.neighbourhoods import large_sums
 from sfumato.public.density.peak_tree import merge_tree
-from sfumato.public.density.regions import (
-    Regions,
-    measured_regions,
-    noise_of_sum,
-    selection_bias,
-)
+from sfumato.public.density.regions import Regions, measured_regions, noise_of_sum, selection_bias
 from sfumato.public.density.stencils import Stencils, near_offsets
 from sfumato.public.density.tails import allowances
 from sfumato.public.intervals import CONFIDENCE
@@ -110,13 +105,7 @@ def guarantee_of(
 
 
 def dbscan(
-    histogram: NoisyHistogram,
-    radius: float,
-    min_samples: int,
-    *,
-    eta: float,
-    beta: float,
-    valleys: bool,
+    histogram: NoisyHistogram, radius: float, min_samples: int, *, eta: float, beta: float, valleys: bool
 ) -> tuple[Regions, Guarantee]:
     """Dense regions of a noisy histogram whose cells have the width from `cell_width`."""
     d = len(histogram.grid.shape)

@@ -21,11 +21,7 @@ from scipy.stats import chi2
 from sfumato.domain import FloatArray, IntArray
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.peak_tree import MergeTree, merge_tree
-from sfumato.public.density.regions import (
-    Regions,
-    measured_regions,
-    selection_bias,
-)
+from sfumato.public.density.regions import Regions, measured_regions, selection_bias
 from sfumato.public.density.stencils import adjacent_offsets
 from sfumato.public.density.tails import log_moments
 from sfumato.public.intervals import CONFIDENCE
@@ -205,11 +201,7 @@ class Levels:
         )
         positions = np.array(grid.low) + (at + 0.5) * grid.widths
         return LevelTree(
-            positions,
-            tree.heights,
-            np.maximum(tree.saddles, 0.0),
-            tree.parents,
-            self.prominences,
+            positions, tree.heights, np.maximum(tree.saddles, 0.0), tree.parents, self.prominences
         )
 
 

@@ -160,12 +160,7 @@ def fill_slopes(
 
 @njit(cache=True, nogil=True)
 def fill_frames(
-    points: Floats,
-    sums: Sums,
-    log_density: Floats,
-    gradient: Floats,
-    curvatures: Floats,
-    directions: Floats,
+    points: Floats, sums: Sums, log_density: Floats, gradient: Floats, curvatures: Floats, directions: Floats
 ) -> None:
     """Log density (n), gradient (n, d), curvatures (n, d) and their directions (n, d, d) at n points."""
     for n in range(len(points)):
