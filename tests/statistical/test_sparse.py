@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import samplers
 from sfumato.private.mechanisms import sparse_histogram as module
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.sparse_histogram import sparse_histogram, threshold_for
@@ -94,8 +94,8 @@ def test_noise_of_the_empty_universe_in_occupied_cells_would_be_seen(
     def swapped(cells, counts, other_cells, other_counts, *rest):
         return honest(other_cells, other_counts, cells, counts, *rest)
 
-    honest = kernels.merge_above
-    monkeypatch.setattr(kernels, "merge_above", swapped)
+    honest = samplers.merge_above
+    monkeypatch.setattr(samplers, "merge_above", swapped)
     codes = many_groups(mechanism, scale, threshold, pattern, seed=42)
     assert pooled_p(codes, joint_law(mechanism, scale, threshold, pattern)) < FAIL
 
@@ -105,7 +105,7 @@ def test_positions_that_are_not_distinct_would_be_seen(monkeypatch, mechanism):
     """With replacement, two candidates of a block may share a cell, and the pairs are too few."""
 
     def merged(fill, size, entropy, n_bits, *law):
-        if fill is not kernels.fill_cells:
+        if fill is not samplers.fill_cells:
             return honest(fill, size, entropy, n_bits, *law)
         return np.sort((law[0] << law[1]) + rng.integers(0, 1 << law[1], size))
 

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 
 from sfumato.budget import Plan
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_columns, grid_steps, release_grid
+from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
 from sfumato.cluster.shared.traits import Cells, Denoising, Traits
 from sfumato.curator import Questions
@@ -90,7 +90,7 @@ class GridKMeans(PrivateClusterer):
         return Traits(cells=Cells(GRID_BYTES_PER_CELL, denoising=denoising))
 
     def _plan(self, domain: Domain) -> Plan:
-        check_columns(domain, self.max_cells)
+        check_grid_fits(domain, self.max_cells)
         return Plan(*grid_steps(self.n_public))
 
     def _cluster(self, curator: Questions) -> CentreModel:

@@ -9,7 +9,7 @@ from typing import Literal
 from sfumato.budget import Plan
 from sfumato.cluster.lloyd_kmeans import LloydKMeans
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_columns, grid_steps, release_grid
+from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
 from sfumato.cluster.shared.moments import fit_mixture, moments_traits, with_moments
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Cells, Traits
@@ -112,7 +112,7 @@ class DPMoG(PrivateClusterer):
 
     def _plan(self, domain: Domain) -> Plan:
         if self._has_grid(domain):
-            check_columns(domain, MOST_CELLS)
+            check_grid_fits(domain, MOST_CELLS)
             return Plan(*grid_steps(None))
         return with_moments(
             self._lloyd()._plan(domain),

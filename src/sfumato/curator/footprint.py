@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.private.aggregates.moments import BLOCK_VALUES as MOST_SHARED
+from sfumato.private.aggregates.moments import SHARED_VALUES
 from sfumato.private.engines.base import BLOCK_VALUES, N_THREADS
 
 _BYTES_PER_VALUE = 24  # of a block of rows: as they are, clipped, and displaced
@@ -20,7 +20,7 @@ def fold_bytes(n_rows: float, n_columns: int, n_shared: int = 0) -> int:
     """
     values = min(n_rows * n_columns, N_THREADS * BLOCK_VALUES)
     shared = values / n_columns * n_shared
-    return int(_BYTES_PER_VALUE * values + 8 * min(shared, N_THREADS * MOST_SHARED))
+    return int(_BYTES_PER_VALUE * values + 8 * min(shared, N_THREADS * SHARED_VALUES))
 
 
 def state_bytes(n_integers: int) -> int:

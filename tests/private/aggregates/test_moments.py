@@ -203,7 +203,7 @@ def test_soft_blocks_are_cut_where_it_does_not_matter(monkeypatch):
     moments = SoftMoments(cells, cells.means, np.ones(5), "full")
     whole = fold(moments, rows)
     for values in (1, 5, 50, 499):
-        monkeypatch.setattr("sfumato.private.aggregates.moments.BLOCK_VALUES", values)
+        monkeypatch.setattr("sfumato.private.aggregates.moments.SHARED_VALUES", values)
         assert (fold(moments, rows) == whole).all()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.worlds import rarely
 
-from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import samplers
 from sfumato.private.mechanisms.laws import (
     BORDER_BITS,
     N_DIGITS,
@@ -120,7 +120,7 @@ def index_at(table, number):
     """Run the kernel on the digits of a number below 2**BORDER_BITS; return its value and the digits read."""
     digits = np.frombuffer(number.to_bytes(BORDER_BITS // 8), dtype=">u2").astype(np.uint16)
     cursor = np.array([0, BORDER_BITS], dtype=np.int64)
-    value = kernels.table_index(digits.view(np.uint64), cursor, table.guide, table.borders)
+    value = samplers.table_index(digits.view(np.uint64), cursor, table.guide, table.borders)
     return int(value), int(cursor[0]) // 16
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import samplers
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import gaussian_table, laplace_table
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace, drawn
@@ -62,8 +62,8 @@ def test_bad_size(noise, size):
 @pytest.mark.parametrize(
     ("noise", "table", "fill"),
     [
-        (discrete_laplace, laplace_table, kernels.fill_laplace),
-        (discrete_gaussian, gaussian_table, kernels.fill_gaussian),
+        (discrete_laplace, laplace_table, samplers.fill_laplace),
+        (discrete_gaussian, gaussian_table, samplers.fill_gaussian),
     ],
     ids=["laplace", "gaussian"],
 )
@@ -79,7 +79,7 @@ def test_bad_size(noise, size):
 def test_tables_serve_many_draws_of_small_scales(noise, table, fill, scale, size, tabulated):
     draws = noise(scale, size, Entropy(seed=2))
     if tabulated:
-        expected = drawn(kernels.fill_table, size, Entropy(seed=2), 16, *table(scale))
+        expected = drawn(samplers.fill_table, size, Entropy(seed=2), 16, *table(scale))
     else:
         expected = drawn(fill, size, Entropy(seed=2), 16, *scale.as_integer_ratio())
     np.testing.assert_array_equal(draws, expected)

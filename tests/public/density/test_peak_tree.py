@@ -6,7 +6,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from sfumato.public.density import peak_tree
-from sfumato.public.density.peak_tree import merge_tree
+from sfumato.public.density.peak_tree import grow_peak_tree
 from sfumato.public.density.stencils import adjacent_offsets, near_offsets
 
 SHAPES = [(60,), (9, 8), (4, 5, 4)]
@@ -64,7 +64,7 @@ def random_worlds(rng, shape, n_worlds):
 def test_peaks_saddles_and_parents(shape):
     rng = np.random.default_rng(0)
     for cells, scores, offsets in random_worlds(rng, shape, 4):
-        tree, slow = merge_tree(cells, scores, shape, offsets), slow_tree(cells, scores, shape, offsets)
+        tree, slow = grow_peak_tree(cells, scores, shape, offsets), slow_tree(cells, scores, shape, offsets)
         ranks = list(slow)
         assert tree.n_peaks == len(slow)
         np.testing.assert_array_equal(tree.heights, [height for height, _, _ in slow.values()])
@@ -79,7 +79,7 @@ def test_peaks_saddles_and_parents(shape):
 
 def test_two_hills_in_a_row():
     scores = np.array([1.0, 5, 4, 2, 3, 7, 6])
-    tree = merge_tree(np.arange(7), scores, (7,), adjacent_offsets(1))
+    tree = grow_peak_tree(np.arange(7), scores, (7,), adjacent_offsets(1))
     np.testing.assert_array_equal(tree.heights, [7, 5])
     np.testing.assert_array_equal(tree.saddles, [-np.inf, 2])
     np.testing.assert_array_equal(tree.parents, [-1, 0])
@@ -93,7 +93,7 @@ def test_two_hills_in_a_row():
 def test_cut_at_a_level_it_gives_connected_components(shape):
     rng = np.random.default_rng(1)
     for cells, scores, offsets in random_worlds(rng, shape, 10):
-        tree = merge_tree(cells, scores, shape, offsets)
+        tree = grow_peak_tree(cells, scores, shape, offsets)
         for level in np.quantile(scores, [0.0, 0.3, 0.7, 1.0]):
             high = scores >= level
             expected = np.full(len(cells), -1)
@@ -110,7 +110,7 @@ def test_a_plateau_has_the_same_components_without_a_look_farther(shape, radius)
         cells = np.flatnonzero(rng.random(np.prod(shape)) < rng.uniform(0.1, 1)).astype(np.int64)
         scores = rng.integers(1, 9, size=len(cells)).astype(float)
         flat_from = float(rng.integers(2, 6))
-        flat = merge_tree(cells, scores, shape, offsets, flat_from)
+        flat = grow_peak_tree(cells, scores, shape, offsets, flat_from)
         assert flat.heights.max(initial=0) <= flat_from
         for level in np.arange(1, flat_from + 1):
             high = scores >= level
@@ -122,7 +122,7 @@ def test_a_plateau_has_the_same_components_without_a_look_farther(shape, radius)
 
 def test_clusters_are_numbered_from_the_highest_peak_down():
     scores = np.array([9.0, 1, 5, 1, 7, 0, 0, 3])
-    tree = merge_tree(np.array([0, 1, 2, 3, 4, 7]), scores[[0, 1, 2, 3, 4, 7]], (8,), adjacent_offsets(1))
+    tree = grow_peak_tree(np.array([0, 1, 2, 3, 4, 7]), scores[[0, 1, 2, 3, 4, 7]], (8,), adjacent_offsets(1))
     np.testing.assert_array_equal(tree.heights, [9, 7, 5, 3])
     alone = tree.parents < 0
     np.testing.assert_array_equal(tree.clusters(np.ones(4, dtype=bool))[[0, 2, 4, 5]], [0, 2, 1, 3])
@@ -134,14 +134,14 @@ def test_clusters_are_numbered_from_the_highest_peak_down():
 def test_a_low_peak_goes_to_the_cluster_beside_it():
     """The last hill touches the middle one only, though the first is the highest of what it meets."""
     scores = np.array([10, 4, 8, 3, 3.5, 3.4])
-    tree = merge_tree(np.arange(6), scores, (6,), adjacent_offsets(1))
+    tree = grow_peak_tree(np.arange(6), scores, (6,), adjacent_offsets(1))
     np.testing.assert_array_equal(tree.heights, [10, 8, 3.5])
     labels = tree.clusters(np.array([True, True, False]))
     np.testing.assert_array_equal(labels[[0, 2, 4, 5]], [0, 1, 1, 1])
 
 
 def test_no_cells():
-    tree = merge_tree(np.empty(0, dtype=np.int64), np.empty(0), (5, 5), adjacent_offsets(2))
+    tree = grow_peak_tree(np.empty(0, dtype=np.int64), np.empty(0), (5, 5), adjacent_offsets(2))
     assert tree.n_peaks == 0
     assert tree.clusters(np.zeros(0, dtype=bool)).shape == (0,)
 
@@ -149,5 +149,5 @@ def test_no_cells():
 def test_far_cells_of_a_huge_grid_do_not_meet():
     shape = (2**31, 2**31)
     cells = np.array([0, 1, 2**31, 2**31 - 1, 2**62 - 1], dtype=np.int64)
-    tree = merge_tree(cells, np.array([5.0, 4, 3, 2, 1]), shape, adjacent_offsets(2))
+    tree = grow_peak_tree(cells, np.array([5.0, 4, 3, 2, 1]), shape, adjacent_offsets(2))
     np.testing.assert_array_equal(tree.peaks, [0, 0, 0, 1, 2])

@@ -54,7 +54,7 @@ def release_grid(
     return GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std)
 
 
-def check_columns(domain: Domain, max_cells: int) -> None:
+def check_grid_fits(domain: Domain, max_cells: int) -> None:
     """Raise if a table has too many columns for a grid."""
     if 2**domain.n_features > max_cells:
         raise ParameterError(

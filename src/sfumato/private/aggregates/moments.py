@@ -22,7 +22,7 @@ P = TypeVar("P", bound=Partition)
 
 LEAST_MOMENT_RADIUS, LARGEST_MOMENT_RADIUS = 1e-145, 1e145  # sums of squares neither vanish nor overflow
 SMALLEST_SHARE = 2.0**-29  # every entry of a row is below 2^29, so that less of it truncates to zero
-BLOCK_VALUES = 2**20  # responsibilities that are held at a time
+SHARED_VALUES = 2**20  # responsibilities that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class SoftMoments(_Moments[GaussianCells]):
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add the rows of a block to the moments of all components."""
         check_columns(rows, self.n_features)
-        stride = max(1, BLOCK_VALUES // len(self.origins))
+        stride = max(1, SHARED_VALUES // len(self.origins))
         for start in range(0, len(rows), stride):
             part = rows[start : start + stride]
             self._add(state, part, np.zeros(len(part), dtype=np.int64), self.partition.responsibilities(part))

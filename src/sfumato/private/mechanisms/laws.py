@@ -26,7 +26,7 @@ SMALLEST_WEIGHT = 1 << (WEIGHT_BITS - BORDER_BITS)
 DECIMALS = Context(prec=500, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
-class Table(NamedTuple):
+class LawTable(NamedTuple):
     """A law on ``first, first + 1, ...`` in the form that the kernel reads.
 
     Parameters
@@ -45,14 +45,14 @@ class Table(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def laplace_table(scale: Fraction) -> Table:
+def laplace_table(scale: Fraction) -> LawTable:
     """Law of x with probability proportional to exp(-|x| / scale), for a scale of at most 32."""
     ratio = fixed_point(exp_of(-1 / scale))
     return _symmetric(_products(iter(lambda: ratio, None)))
 
 
 @lru_cache(maxsize=8)
-def gaussian_table(sigma: Fraction) -> Table:
+def gaussian_table(sigma: Fraction) -> LawTable:
     """Law of x with probability proportional to exp(-x**2 / (2 sigma**2)), for a sigma of at most 32."""
     first, step = (fixed_point(exp_of(-1 / (factor * sigma**2))) for factor in (2, 1))
     # exp(-(x + 1)**2 / 2) = exp(-x**2 / 2) exp(-(2 x + 1) / 2), in units of sigma
@@ -61,22 +61,22 @@ def gaussian_table(sigma: Fraction) -> Table:
 
 
 @lru_cache(maxsize=8)
-def binomial_table(n: int, p: Decimal) -> Table:
+def binomial_table(n: int, p: Decimal) -> LawTable:
     """Law of the number of successes in n trials of probability p, for n at most 2**62 and n p at most 1."""
     with localcontext(DECIMALS):
         odds = fixed_point(p / (1 - p))
     return as_table(0, _products(odds * (n - k) // (k + 1) for k in range(min(n, WEIGHT_BITS))))
 
 
-def as_table(first: int, weights: Iterable[int]) -> Table:
-    """Table of the law on ``first, first + 1, ...`` with these weights, whose sum is at least `ONE`."""
+def as_table(first: int, weights: Iterable[int]) -> LawTable:
+    """LawTable of the law on ``first, first + 1, ...`` with these weights, whose sum is at least `ONE`."""
     sums = list(accumulate(weights))
     inverse = (ONE << WEIGHT_BITS) // sums.pop()
     shift, n_bytes = 2 * WEIGHT_BITS - BORDER_BITS, BORDER_BITS // 8
     binary = b"".join((below * inverse >> shift).to_bytes(n_bytes, "big") for below in sums)
     borders = np.frombuffer(binary, dtype=">u2").reshape(-1, N_DIGITS).astype(np.uint16)
     guide = np.searchsorted(borders[:, 0].astype(np.int64), np.arange(2**DIGIT_BITS + 1))
-    return Table(first, guide.astype(np.int64), borders)
+    return LawTable(first, guide.astype(np.int64), borders)
 
 
 def exp_of(exponent: Fraction) -> Decimal:
@@ -101,6 +101,6 @@ def _products(ratios: Iterable[int]) -> Iterator[int]:
     return takewhile(lambda weight: weight >= SMALLEST_WEIGHT, weights)
 
 
-def _symmetric(weights: Iterable[int]) -> Table:
+def _symmetric(weights: Iterable[int]) -> LawTable:
     side = list(weights)
     return as_table(1 - len(side), side[:0:-1] + side)

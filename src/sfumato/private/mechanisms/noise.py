@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from sfumato.errors import ParameterError
 from sfumato.private.mechanisms.entropy import BitStream, Entropy
-from sfumato.private.mechanisms.kernels import fill_gaussian, fill_laplace, fill_table
 from sfumato.private.mechanisms.laws import DIGIT_BITS, gaussian_table, laplace_table
+from sfumato.private.mechanisms.samplers import fill_gaussian, fill_laplace, fill_table
 
 MAX_TERM = 2**52
 TABLE_SIZE, TABLE_SCALE = 2**16, 32  # below or beyond, to compute a table takes longer than to draw without

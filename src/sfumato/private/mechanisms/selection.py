@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from sfumato.errors import ParameterError
 from sfumato.private.mechanisms.entropy import BitStream, Entropy
-from sfumato.private.mechanisms.kernels import select_exponential, select_permute_and_flip
+from sfumato.private.mechanisms.samplers import select_exponential, select_permute_and_flip
 
 MAX_NUMERATOR = 2**31
 MAX_DENOMINATOR = 2**52

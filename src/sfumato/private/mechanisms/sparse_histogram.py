@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, logsumexp
 
 from sfumato.errors import ParameterError
-from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import samplers
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import DECIMALS, DIGIT_BITS, binomial_table, exp_of
 from sfumato.private.mechanisms.noise import Kernel, bits_of_geometric, checked_scale, drawn
@@ -113,7 +113,7 @@ def sparse_histogram(
     fill, bits = _NOISES[mechanism].fill, bits_of_geometric(scale.numerator)
     own_noise = drawn(fill, raw_cells.size, entropy, bits, *scale.as_integer_ratio())
     out = np.empty((2, raw_cells.size + empty_cells.size), dtype=np.int64)
-    n_passing = kernels.merge_above(raw_cells, raw_counts + own_noise, empty_cells, noise, threshold, out)
+    n_passing = samplers.merge_above(raw_cells, raw_counts + own_noise, empty_cells, noise, threshold, out)
     return out[0, :n_passing].copy(), out[1, :n_passing].copy()
 
 
@@ -191,10 +191,10 @@ def _noise_above(
     n_bits = _block_bits(n_cells, tail.candidate)
     n_blocks = -(-n_cells >> n_bits)
     sizes = drawn(
-        kernels.fill_table, n_blocks, entropy, DIGIT_BITS, *binomial_table(1 << n_bits, tail.candidate)
+        samplers.fill_table, n_blocks, entropy, DIGIT_BITS, *binomial_table(1 << n_bits, tail.candidate)
     )
     blocks = np.repeat(np.arange(n_blocks, dtype=np.int64), sizes)
-    cells = drawn(kernels.fill_cells, blocks.size, entropy, n_bits, blocks, n_bits)
+    cells = drawn(samplers.fill_cells, blocks.size, entropy, n_bits, blocks, n_bits)
     excess = drawn(tail.fill, blocks.size, entropy, bits_of_geometric(scale.numerator), *tail.law)
     passing = (excess >= 0) & (cells < n_cells)  # the last block may extend past the end
     return cells[passing], threshold + excess[passing]
@@ -221,7 +221,7 @@ def _tail(mechanism: str, scale: Fraction, threshold: int) -> _Tail:
 def _laplace_tail(scale: Fraction, threshold: int) -> _Tail:
     with localcontext(DECIMALS):
         passing = exp_of(-threshold / scale) / (1 + exp_of(-1 / scale))
-    return _Tail(passing, kernels.fill_geometric, scale.as_integer_ratio())
+    return _Tail(passing, samplers.fill_geometric, scale.as_integer_ratio())
 
 
 def _gaussian_tail(sigma: Fraction, threshold: int) -> _Tail:
@@ -237,7 +237,7 @@ def _gaussian_tail(sigma: Fraction, threshold: int) -> _Tail:
         top = exp_of((peak**2 - (threshold / sigma) ** 2) / 2)
         candidate = top / (1 - exp_of(-(m + 1) / sigma)) / _gaussian_total(sigma)
     # From 2**62 on, every draw is zero, because the kernel's numerators are smaller.
-    return _Tail(candidate, kernels.fill_gaussian_tail, (a, b, min((m + 1) * b, 2**62), a - rest))
+    return _Tail(candidate, samplers.fill_gaussian_tail, (a, b, min((m + 1) * b, 2**62), a - rest))
 
 
 @lru_cache(maxsize=8)
@@ -282,6 +282,6 @@ def _log_gaussian_passing(sigma: Fraction, threshold: int) -> float:
 
 
 _NOISES = {
-    "discrete Laplace": _Noise(kernels.fill_laplace, _laplace_tail, _log_laplace_passing),
-    "discrete Gaussian": _Noise(kernels.fill_gaussian, _gaussian_tail, _log_gaussian_passing),
+    "discrete Laplace": _Noise(samplers.fill_laplace, _laplace_tail, _log_laplace_passing),
+    "discrete Gaussian": _Noise(samplers.fill_gaussian, _gaussian_tail, _log_gaussian_passing),
 }

@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.errors import ParameterError
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.neighbourhoods import large_sums
-from sfumato.public.density.peak_tree import merge_tree
+from sfumato.public.density.peak_tree import grow_peak_tree
 from sfumato.public.density.regions import Regions, measured_regions, noise_of_sum, selection_bias
 from sfumato.public.density.stencils import Stencils, near_offsets
 from sfumato.public.density.tails import allowances
@@ -116,7 +116,7 @@ def dbscan(
     shape = tuple(m * stencils.parts for m in histogram.grid.shape)
     offsets = near_offsets(d, stencils.radius * stencils.parts)
     highest = levels.floor + levels.depth if valleys else float(levels.report)
-    tree = merge_tree(cells, scores, shape, offsets, highest)
+    tree = grow_peak_tree(cells, scores, shape, offsets, highest)
     labels = tree.clusters((tree.parents < 0) | (tree.heights - tree.saddles >= levels.depth))
     spread = max(noise_of_sum(histogram, stencils.size()), 1.0)
     borders = np.full(int(labels.max(initial=-1)) + 1, float(levels.report))

@@ -20,7 +20,7 @@ from scipy.stats import chi2
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.public.density.histogram import NoisyHistogram
-from sfumato.public.density.peak_tree import MergeTree, merge_tree
+from sfumato.public.density.peak_tree import PeakTree, grow_peak_tree
 from sfumato.public.density.regions import Regions, measured_regions, selection_bias
 from sfumato.public.density.stencils import adjacent_offsets
 from sfumato.public.density.tails import log_moments
@@ -84,7 +84,7 @@ class Levels:
         )
         self.cells = np.flatnonzero(smooth.ravel() > max(FLOOR * self.noise, _NOTHING)).astype(np.int64)
         self.density: FloatArray = smooth.ravel()[self.cells]
-        self.tree: MergeTree = merge_tree(
+        self.tree: PeakTree = grow_peak_tree(
             self.cells, self.density, grid.shape, adjacent_offsets(len(grid.shape))
         )
 

@@ -23,7 +23,7 @@ _SMALL_GRID = 2**25  # cells: up to 128 MB a table of all cells is used
 
 
 @dataclass(frozen=True, eq=False)
-class MergeTree:
+class PeakTree:
     """Peaks from the highest to the lowest, and the cells that belong to each.
 
     Parameters
@@ -64,9 +64,9 @@ class MergeTree:
         return np.asarray(number[self.peaks], dtype=np.int64)
 
 
-def merge_tree(
+def grow_peak_tree(
     cells: IntArray, scores: FloatArray, shape: tuple[int, ...], offsets: IntArray, flat_from: float = np.inf
-) -> MergeTree:
+) -> PeakTree:
     """Merge tree of scored cells of a grid.
 
     Parameters
@@ -106,7 +106,7 @@ def merge_tree(
     number[tops] = np.arange(len(tops))
     peaks = np.empty(n, dtype=np.int64)
     peaks[order] = number[peak_of]
-    return MergeTree(ranked_scores[tops], saddles[tops], number[parents[tops]], peaks, bulks[tops])
+    return PeakTree(ranked_scores[tops], saddles[tops], number[parents[tops]], peaks, bulks[tops])
 
 
 def _table(cells: IntArray, n_cells: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sfumato.private.mechanisms import entropy as entropy_module
-from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import samplers
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.laws import BORDER_BITS, binomial_table, gaussian_table, laplace_table
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace, drawn
@@ -144,9 +144,9 @@ def test_noise_equals_twin(scale):
 def test_tails_equal_twin(scale):
     a, b = scale.as_integer_ratio()
     for kernel, law, arguments in (
-        (kernels.fill_geometric, "geometric", (a, b)),
-        (kernels.fill_gaussian_tail, "gaussian_tail", (a, b, 3 * b, a - a // 3)),
-        (kernels.fill_gaussian_tail, "gaussian_tail", (a, b, 2**62, a)),
+        (samplers.fill_geometric, "geometric", (a, b)),
+        (samplers.fill_gaussian_tail, "gaussian_tail", (a, b, 3 * b, a - a // 3)),
+        (samplers.fill_gaussian_tail, "gaussian_tail", (a, b, 2**62, a)),
     ):
         twin = Twin(seed=12)
         expected = [getattr(twin, law)(*arguments) for _ in range(80)]
@@ -168,7 +168,7 @@ def test_tables_equal_twin(name):
     borders = [Fraction(value, 2**BORDER_BITS) for value in values]
     twin = Twin(seed=13)
     expected = [twin.table(table.first, borders) for _ in range(100)]
-    assert drawn(kernels.fill_table, 100, Entropy(seed=13), 16, *table).tolist() == expected
+    assert drawn(samplers.fill_table, 100, Entropy(seed=13), 16, *table).tolist() == expected
 
 
 BLOCKS = [0, 0, 0, 3, 4, 4, 4, 4, 9, 2**20, 2**20]
@@ -177,7 +177,7 @@ BLOCKS = [0, 0, 0, 3, 4, 4, 4, 4, 9, 2**20, 2**20]
 @pytest.mark.parametrize("n_bits", [2, 3, 20, 41])
 def test_cells_equal_twin(n_bits):
     for seed in range(30):
-        cells = drawn(kernels.fill_cells, len(BLOCKS), Entropy(seed), n_bits, np.array(BLOCKS), n_bits)
+        cells = drawn(samplers.fill_cells, len(BLOCKS), Entropy(seed), n_bits, np.array(BLOCKS), n_bits)
         assert cells.tolist() == Twin(seed).cells(BLOCKS, n_bits)
         assert (np.diff(cells) > 0).all()
         assert (cells >> n_bits).tolist() == BLOCKS
@@ -190,7 +190,7 @@ def test_merging_equals_a_dictionary():
         lists = [(np.sort(rng.choice(15, n, replace=False)), rng.integers(-9, 9, n)) for n in (a, b)]
         one, other = (dict(zip(*map(np.ndarray.tolist, pair), strict=True)) for pair in lists)
         out = np.empty((2, a + b), dtype=np.int64)
-        n = kernels.merge_above(*lists[0], *lists[1], threshold, out)
+        n = samplers.merge_above(*lists[0], *lists[1], threshold, out)
         expected = {cell: count for cell, count in sorted({**other, **one}.items()) if count >= threshold}
         assert dict(zip(*out[:, :n].tolist(), strict=True)) == expected
         assert out[0, :n].tolist() == list(expected)
@@ -237,12 +237,12 @@ GAPS = [
 @pytest.mark.parametrize(
     ("kernel", "arguments", "p"),
     [
-        *[(kernels.bernoulli, (a, 6), a / 6) for a in range(7)],
-        *[(kernels.bernoulli_exp_fraction, (a, 5), math.exp(-a / 5)) for a in range(6)],
-        (kernels.bernoulli_exp, (2, 1, 3), math.exp(-7 / 3)),
-        (kernels.bernoulli_exp_product, (2, 3, 3, 4), math.exp(-1 / 2)),
-        (kernels.bernoulli_exp_product, (5, 4, 7, 3), math.exp(-35 / 12)),
-        *[(kernels.accept_gap, arguments, p) for arguments, p in GAPS],
+        *[(samplers.bernoulli, (a, 6), a / 6) for a in range(7)],
+        *[(samplers.bernoulli_exp_fraction, (a, 5), math.exp(-a / 5)) for a in range(6)],
+        (samplers.bernoulli_exp, (2, 1, 3), math.exp(-7 / 3)),
+        (samplers.bernoulli_exp_product, (2, 3, 3, 4), math.exp(-1 / 2)),
+        (samplers.bernoulli_exp_product, (5, 4, 7, 3), math.exp(-35 / 12)),
+        *[(samplers.accept_gap, arguments, p) for arguments, p in GAPS],
     ],
 )
 def test_bernoulli_probabilities_are_bracketed_by_enumeration(kernel, arguments, p):
@@ -254,7 +254,7 @@ def test_bernoulli_probabilities_are_bracketed_by_enumeration(kernel, arguments,
 
 @pytest.mark.parametrize("n", [1, 2, 5, 7, 8, 9, 11])
 def test_uniform_integers_are_equally_frequent(n):
-    outcomes, n_short = all_outcomes(12, kernels.uniform, n)
+    outcomes, n_short = all_outcomes(12, samplers.uniform, n)
     assert n_short < n
     assert sorted(outcomes) == list(range(n))
     assert len(set(outcomes.values())) == 1
@@ -262,7 +262,10 @@ def test_uniform_integers_are_equally_frequent(n):
 
 @pytest.mark.parametrize(
     ("kernel", "weight"),
-    [(kernels.laplace, lambda x: math.exp(-abs(x) / 2)), (kernels.gaussian, lambda x: math.exp(-x * x / 8))],
+    [
+        (samplers.laplace, lambda x: math.exp(-abs(x) / 2)),
+        (samplers.gaussian, lambda x: math.exp(-x * x / 8)),
+    ],
     ids=["laplace", "gaussian"],
 )
 def test_noise_probabilities_are_bracketed_by_enumeration(kernel, weight):
@@ -285,10 +288,10 @@ def test_refill_size_does_not_matter(monkeypatch, most):
             discrete_gaussian(Fraction(5, 2), 300, Entropy(seed=5)).tolist(),
             [exponential(scores, rate, Entropy(seed)) for seed in range(30)],
             [permute_and_flip(scores, rate, Entropy(seed)) for seed in range(30)],
-            drawn(kernels.fill_table, 20_000, Entropy(seed=5), 16, *TABLES["gaussian"]).tolist(),
-            drawn(kernels.fill_geometric, 300, Entropy(seed=5), 9, 7, 2).tolist(),
-            drawn(kernels.fill_gaussian_tail, 300, Entropy(seed=5), 9, 7, 2, 4, 3).tolist(),
-            drawn(kernels.fill_cells, len(BLOCKS), Entropy(seed=5), 40, np.array(BLOCKS), 40).tolist(),
+            drawn(samplers.fill_table, 20_000, Entropy(seed=5), 16, *TABLES["gaussian"]).tolist(),
+            drawn(samplers.fill_geometric, 300, Entropy(seed=5), 9, 7, 2).tolist(),
+            drawn(samplers.fill_gaussian_tail, 300, Entropy(seed=5), 9, 7, 2, 4, 3).tolist(),
+            drawn(samplers.fill_cells, len(BLOCKS), Entropy(seed=5), 40, np.array(BLOCKS), 40).tolist(),
         )
 
     big = draw()
@@ -302,7 +305,7 @@ def test_take_reads_across_words():
     cursor = np.array([0, 512], dtype=np.int64)
     position = 0
     for n_bits in itertools.islice(itertools.cycle([1, 62, 0, 13, 50]), 18):
-        assert kernels.take(words, cursor, n_bits) == string >> position & (2**n_bits - 1)
+        assert samplers.take(words, cursor, n_bits) == string >> position & (2**n_bits - 1)
         position += n_bits
     assert cursor[0] == position <= 512
 
@@ -311,7 +314,7 @@ WITHOUT_JIT = """
 import json
 from fractions import Fraction
 import numpy as np
-from sfumato.private.mechanisms import kernels
+from sfumato.private.mechanisms import samplers
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.sparse_histogram import sparse_histogram
@@ -320,8 +323,8 @@ from sfumato.private.mechanisms.noise import drawn
 from sfumato.private.mechanisms.laws import gaussian_table, laplace_table
 
 def draws():
-    yield drawn(kernels.fill_table, 5000, Entropy(seed=9), 16, *laplace_table(Fraction(3))).tolist()
-    yield drawn(kernels.fill_table, 5000, Entropy(seed=9), 16, *gaussian_table(Fraction(7, 2))).tolist()
+    yield drawn(samplers.fill_table, 5000, Entropy(seed=9), 16, *laplace_table(Fraction(3))).tolist()
+    yield drawn(samplers.fill_table, 5000, Entropy(seed=9), 16, *gaussian_table(Fraction(7, 2))).tolist()
     raw = np.array([3, 299]), np.array([9, 20])
     for mechanism, n_cells, threshold in (
         ("discrete Laplace", 2**62, 100),
