@@ -115,8 +115,7 @@ def fit(request, monkeypatch):
     memory = 1e9
     if request.param == "sparse":
         monkeypatch.setattr(density_base, "N_FALSE", 4)
-        monkeypatch.setattr(dbscan, "N_FALSE", 0)
-        monkeypatch.setattr(dbscan, "block_bytes", lambda _: 0)
+        monkeypatch.setattr(dbscan, "block_bytes", lambda _: -4 * density_base.BYTES_PER_LISTED)
         memory = 1
 
     def run(rows, min_samples, **parameters):

@@ -210,7 +210,7 @@ BAD_PARAMETERS = [
     ({"gamma": 1}, "gamma"),
     ({"gamma": np.nan}, "gamma"),
     ({"gamma": "0.1"}, "gamma"),
-    ({"coreset": -0.1}, "`coreset` must be a number from 0 to 1"),
+    ({"coreset": -0.1}, "`coreset` must be 'auto' or a number from 0 to 1"),
     ({"coreset": 1.1}, "coreset"),
     ({"coreset": 10**400}, "coreset"),
     ({"bound_share": 1.0, "sanitizer": "nas"}, "bound_share"),

@@ -158,7 +158,7 @@ def fits(request, estimator_class, monkeypatch):
     variants = next((pair for name, pair in VARIANTS.items() if name in known), [{}])
     if request.param >= len(variants):
         pytest.skip("asks in one way only")
-    monkeypatch.setattr(dbscan, "block_bytes", lambda _: -dbscan.N_FALSE * dbscan.BYTES_PER_LISTED)
+    monkeypatch.setattr(dbscan, "block_bytes", lambda _: -10 * density_base.BYTES_PER_LISTED)
     monkeypatch.setattr(density_base, "N_FALSE", 10)
 
     def run(**budget):

@@ -1,91 +1,90 @@
-"""Checks of public parameters. Each takes a name and a value, and its error repeats both."""
+"""What a public parameter may be. A constraint takes a name and a value, and echoes both if it refuses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from sfumato.errors import ParameterError
 
-Check = Callable[[str, object], None]
+
+@dataclass(frozen=True)
+class Constraint:
+    """A rule for one parameter: which values it allows, and how to say so."""
+
+    words: str  # after "must be"
+    allows: Callable[[Any], bool]
+
+    def __call__(self, name: str, value: object) -> None:
+        """Raise an error unless the value is allowed."""
+        if not self.allows(value):
+            raise ParameterError(f"`{name}` must be {self.words}, got {value!r}")
 
 
-def whole(most: int = 10**18) -> Check:
+def whole(most: int = 10**18) -> Constraint:
     """An integer from 1 to `most`."""
 
-    def check(name: str, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
-            raise ParameterError(f"`{name}` must be an integer >= 1 and at most {most:g}, got {value!r}")
+    def allows(value: Any) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool) and 1 <= int(value) <= most
 
-    return check
+    return Constraint(f"an integer >= 1 and at most {most:g}", allows)
 
 
-def positive(least: float = 0.0, most: float = 1e300) -> Check:
+def positive(least: float = 0.0, most: float = 1e300) -> Constraint:
     """A positive number, from `least` to `most`."""
 
-    def check(name: str, value: object) -> None:
+    def allows(value: Any) -> bool:
         try:
-            number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+            return float(_number(value)) > 0 and least <= float(value) <= most
         except OverflowError:
-            number = math.inf
-        if not (number > 0 and least <= number <= most):
-            limits = f" from {least:g} to {most:g}" if least or most < 1e300 else ""
-            raise ParameterError(f"`{name}` must be a positive number{limits}, got {value!r}")
+            return False
 
-    return check
+    limits = f" from {least:g} to {most:g}" if least or most < 1e300 else ""
+    return Constraint(f"a positive number{limits}", allows)
 
 
-def between(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Check:
-    """A number from `low` to `high`; either end can be excluded."""
-    limits = f"between {low:g} and {high:g}" if open_low else f"from {low:g} to {high:g}"
+def between(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Constraint:
+    """A number from `low` to `high`; either end may be excluded."""
 
-    def check(name: str, value: object) -> None:
-        number: Any = value if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-        above = low < number if open_low else low <= number
-        below = number < high if open_high else number <= high
-        if not (above and below):
-            raise ParameterError(f"`{name}` must be a number {limits}, got {value!r}")
+    def allows(value: Any) -> bool:
+        number = _number(value)
+        return bool(
+            (low < number if open_low else low <= number) and (number < high if open_high else number <= high)
+        )
 
-    return check
-
-
-def flag(name: str, value: object) -> None:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise ParameterError(f"`{name}` must be True or False, got {value!r}")
+    words = f"between {low:g} and {high:g}" if open_low else f"from {low:g} to {high:g}"
+    return Constraint(f"a number {words}", allows)
 
 
-def one_of(*choices: str) -> Check:
-    """One of the given strings."""
-
-    def check(name: str, value: object) -> None:
-        if not isinstance(value, str) or value not in choices:
-            raise ParameterError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}")
-
-    return check
+def one_of(*choices: str) -> Constraint:
+    """One of some strings."""
+    return Constraint(
+        f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices
+    )
 
 
-def auto_or(other: Check) -> Check:
-    """ "auto", or a value that another check allows."""
-
-    def check(name: str, value: object) -> None:
-        if isinstance(value, str) and value == "auto":
-            return
-        try:
-            other(name, value)
-        except ParameterError as error:
-            raise ParameterError(str(error).replace("must be", "must be 'auto' or", 1)) from None
-
-    return check
+def auto_or(other: Constraint) -> Constraint:
+    """Either "auto", or a value that another constraint allows."""
+    is_auto = one_of("auto").allows
+    return Constraint(f"'auto' or {other.words}", lambda value: is_auto(value) or other.allows(value))
 
 
-def none_or(other: Check) -> Check:
-    """None, or a value that another check allows."""
+def none_or(other: Constraint) -> Constraint:
+    """None, or a value that another constraint allows."""
+    return Constraint(other.words, lambda value: value is None or other.allows(value))
 
-    def check(name: str, value: object) -> None:
-        if value is not None:
-            other(name, value)
 
-    return check
+flag = Constraint("True or False", lambda value: isinstance(value, bool))
+seed = none_or(Constraint("None or an integer >= 0", lambda value: _is_count(value)))
+
+
+def _number(value: Any) -> Any:
+    """The value if it is a real number of any size, else NaN, which fits nowhere."""
+    return value if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0

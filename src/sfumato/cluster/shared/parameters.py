@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.budget import Budget, Ledger
 from sfumato.domain.columns import Missing
-from sfumato.domain.constraints import Check, one_of
+from sfumato.domain.constraints import Constraint, one_of, seed
 from sfumato.errors import ParameterError
 
 Number = float | Fraction | str
@@ -30,7 +30,7 @@ T = TypeVar("T")
 MOST_CLUSTERS = 10**6  # above any use; keeps arrays within memory
 
 
-def parameter(check: Check | None = None, *, default: Any, published: bool = True) -> Any:
+def parameter(check: Constraint | None = None, *, default: Any, published: bool = True) -> Any:
     """A field of an estimator.
 
     Parameters
@@ -49,13 +49,6 @@ def check_fields(estimator: Any) -> None:
     for field in dataclasses.fields(estimator):
         if check := field.metadata.get("check"):
             check(field.name, getattr(estimator, field.name))
-
-
-def _seed(name: str, value: object) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise ParameterError(f"`{name}` must be None or an integer >= 0, got {value!r}")
 
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
@@ -100,7 +93,7 @@ class SharedParameters:
     max_rows_per_unit: int = parameter(default=1, published=False)
     missing: Missing = parameter(one_of("error", "drop"), default="error")
     ledger: Ledger | None = parameter(default=None, published=False)
-    random_state: int | None = parameter(_seed, default=None, published=False)
+    random_state: int | None = parameter(seed, default=None, published=False)
 
 
 SHARED = tuple(field.name for field in dataclasses.fields(SharedParameters))
@@ -138,7 +131,7 @@ def as_budget(epsilon: Number | None, delta: Number, rho: Number | None) -> Budg
 
 def as_seed(random_state: int | None) -> int | None:
     """Seed of the noise, or None for noise from the operating system."""
-    _seed("random_state", random_state)
+    seed("random_state", random_state)
     return None if random_state is None else int(random_state)
 
 
