@@ -55,7 +55,7 @@ def test_the_right_noise_passes_and_more_than_half_of_the_promise_is_found(budge
 @pytest.mark.parametrize("budget", KINDS, ids=IDS)
 def test_half_of_the_noise_is_caught(budget):
     factor = 4 if budget.kind == "zcdp" else 2  # rho grows with the square
-    found = audit(counting(times(budget, factor)), ONE_MORE, budget, n_runs=1500)
+    found = audit(counting(times(budget, factor)), ONE_MORE, budget, n_runs=800)
     assert found.broken
     assert "BROKEN" in str(found)
 
@@ -287,7 +287,7 @@ def test_more_noise_gives_a_smaller_bound():
         return len(rows) + discrete_laplace(scale, 1, Entropy(seed))
 
     losses = [
-        audit(partial(run, Fraction(1, epsilon)), ONE_MORE, Budget(epsilon), n_runs=3000).lower
+        audit(partial(run, Fraction(1, epsilon)), ONE_MORE, Budget(epsilon), n_runs=1500).lower
         for epsilon in (3, 1)
     ]
     assert 1 < losses[0] <= 3
@@ -296,7 +296,7 @@ def test_more_noise_gives_a_smaller_bound():
         lambda rows, seed: len(rows) + discrete_gaussian(Fraction(1), 1, Entropy(seed)),
         ONE_MORE,
         Budget(rho=0.5),
-        n_runs=3000,
+        n_runs=1500,
     )
     assert 0 < gaussian.lower <= 0.5
 

@@ -71,7 +71,7 @@ def test_more_delta_means_less_noise_and_never_more_than_the_pure_plan():
 
 def test_one_count_takes_laplace_and_many_take_gaussian_noise():
     assert {r.mechanism for r in calibrate(COUNT, Budget(1, 1e-6)).records()} == {"discrete Laplace"}
-    many = Plan(Step("rows", share=1, repeats=30))
+    many = Plan(Step("rows", share=1, repeats=16))
     assert {r.mechanism for r in calibrate(many, Budget(1, 1e-6)).records()} == {"discrete Gaussian"}
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 
-N_DRAWS = 10_000
+N_DRAWS = 6000
 PASS, FAIL = 1e-4, 1e-6
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 CASES = [

@@ -147,7 +147,7 @@ def test_one_row_moves_scores_within_the_proved_range_and_reaches_it(rule):
     for seed, n in enumerate((0, 2, 30)):
         spreads_out = table(n, 2, seed)
         for base in (spreads_out, np.zeros((n, 2)), np.tile([0.0, 63 / 64], (n, 1))):
-            for noisy_size in {-5, 1, n // 2, n, n + 1, 2 * n + 10, 10**5}:
+            for noisy_size in {-5, n // 2, n, n + 1, 10**5}:
                 for change in changes(rule, base, NEWCOMERS, noisy_size):
                     lowest, highest = min(lowest, int(change.min())), max(highest, int(change.max()))
                     spread = max(spread, int(change.max()) - int(change.min()))

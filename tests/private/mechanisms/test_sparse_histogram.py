@@ -4,6 +4,7 @@ import math
 import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,10 +26,14 @@ def weight(mechanism, scale, x):
     return math.exp(-u if mechanism == LAPLACE else -u * u / 2)
 
 
+@cache
+def total_weight(mechanism, scale):
+    return sum(weight(mechanism, scale, y) for y in range(-math.ceil(60 * scale), math.ceil(60 * scale) + 1))
+
+
 def probability(mechanism, scale, x):
     """Probability of one value of the noise, term by term."""
-    total = sum(weight(mechanism, scale, y) for y in range(-math.ceil(60 * scale), math.ceil(60 * scale) + 1))
-    return weight(mechanism, scale, x) / total
+    return weight(mechanism, scale, x) / total_weight(mechanism, scale)
 
 
 def passing(mechanism, scale, threshold):
