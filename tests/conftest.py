@@ -33,7 +33,8 @@ QUICK = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25, "radius": 0.5, "mi
 WEAK = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 
 ONE = cluster.LloydKMeans  # speaks for all where the base class does the work
-SLOW_PLACES = ("tests/mutants/", "tests/faults/")
+SLOW_PLACES = ("tests/mutants/", "tests/faults/", "tests/fuzz/", "tests/cli/test_process.py")
+SLOW_PLACES += ("tests/cli/test_demo.py", "README.md", "docs/data.md", "docs/start.md")
 
 
 def pytest_generate_tests(metafunc):

@@ -84,7 +84,7 @@ def test_an_outcome_that_cannot_be_noted_costs_no_release(tmp_path, monkeypatch)
     monkeypatch.setattr(Ledger, "settle", full)
     rows = np.full((20, 2), 0.5)
     model = LloydKMeans(2, epsilon=1.0, bounds=(0, 1), ledger=ledger, random_state=0)
-    with pytest.warns(LedgerWarning, match="charge 1 counts, but stays open: the disk is full"):
+    with pytest.warns(LedgerWarning, match="charge 1 counts but stays open: the disk is full"):
         release = model.fit(rows).release_
     assert ledger.spent() == release.privacy.spent
     with pytest.raises(ZeroDivisionError):  # the first error is told, not the second

@@ -369,8 +369,8 @@ LEAKS = [
     Mutant(
         "the seed in the release",
         "cluster.shared.parameters",
-        "parameter(_seed, default=None, published=False)",
-        "parameter(_seed, default=None)",
+        "parameter(seed, default=None, published=False)",
+        "parameter(seed, default=None)",
         (FITTED + "the_release_holds_neither_rows_nor_labels_nor_seed[pure-LloydKMeans]",),
     ),
     Mutant(
