@@ -33,8 +33,35 @@ QUICK = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25, "radius": 0.5, "mi
 WEAK = pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
 
 ONE = cluster.LloydKMeans  # speaks for all where the base class does the work
-SLOW_PLACES = ("tests/mutants/", "tests/faults/", "tests/fuzz/", "tests/cli/test_process.py")
-SLOW_PLACES += ("tests/cli/test_demo.py", "README.md", "docs/data.md", "docs/start.md")
+SLOW_PLACES = (  # beginnings of names of tests that `make test` leaves to `make test-all`
+    "README.md",
+    "docs/",
+    "tests/audit/test_audit.py::test_the_person_has",
+    "tests/audit/test_audit.py::test_the_same_seed",
+    "tests/budget/test_calibration.py::test_one_count",
+    "tests/cli/test_audit.py::test_a_broken_method",
+    "tests/cli/test_demo.py",
+    "tests/cli/test_plan_and_ledger.py::test_demo",
+    "tests/cli/test_process.py",
+    "tests/cluster/shared/test_deviations.py",
+    "tests/cluster/test_dbscan.py::test_numbers_of_columns",
+    "tests/cluster/test_density_tree.py::test_numbers_of_columns",
+    "tests/cluster/test_dpm.py::TestClusters::test_n_clusters",
+    "tests/cluster/test_dpm.py::TestClusters::test_separated",
+    "tests/cluster/test_dpm_intervals.py",
+    "tests/cluster/test_grid_kmeans.py::test_a_synopsis_answers",
+    "tests/cluster/test_sandwich.py::test_the_check_has_power",
+    "tests/cluster/test_sandwich.py::test_the_guarantee_holds_under_other",
+    "tests/cluster/test_source_target.py::test_most_of_the_gap",
+    "tests/contract/test_centres.py::test_with_much_budget",
+    "tests/contract/test_control_flow.py::test_rows_in_files",
+    "tests/contract/test_estimators.py::TestTables",
+    "tests/contract/test_spend.py::test_the_accountant_itself",
+    "tests/faults/",
+    "tests/fuzz/",
+    "tests/mutants/",
+    "tests/private/sources/test_files.py::test_memory_does_not_grow",
+)
 
 
 def pytest_generate_tests(metafunc):
