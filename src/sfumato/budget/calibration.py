@@ -5,12 +5,16 @@ split rho and use discrete Gaussian noise and the exponential mechanism. At equa
 variance (a quarter of the squared temperature) of their pure rivals. With (epsilon, delta) neither always
 wins: Laplace noise is best for one count, Gaussian noise for long vectors and many steps. We compose the
 candidates as tightly as we can and keep the one with the least error.
+
+A step with a threshold takes its share of epsilon, as discrete Laplace noise, and a part of delta. The other
+steps may depend on what it shows, so they are priced for the rest alone (docs/proofs/levels.md).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
 
@@ -20,8 +24,10 @@ from sfumato.budget.amounts import Budget
 from sfumato.budget.costs import epsilon_at
 from sfumato.budget.exact import root_down
 from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step
+from sfumato.errors import ParameterError
 
 ROUGH, FINE = 2e-3, 1e-4  # precision of loss distributions: to compare candidates, and to spend
+THRESHOLD_DELTA = Fraction(1, 2)  # of delta, for the thresholds of a plan that has other steps too
 
 
 @lru_cache(maxsize=256)
@@ -43,11 +49,31 @@ def calibrate(plan: Plan, budget: Budget, max_rows: int = 1) -> PricedPlan:
     grid   1      discrete Laplace  1 (L1)       1.05263      epsilon 0.95
     total                                                     epsilon=1
     """
+    if any(step.threshold for step in plan.steps):
+        return _with_thresholds(plan, budget, max_rows)
     if budget.kind == "pure":
         return _price(plan, budget, max_rows, _pure, budget.epsilon or Fraction(0))
     if budget.kind == "zcdp":
         return _price(plan, budget, max_rows, _concentrated, budget.rho or Fraction(0))
     return _best_approximate(plan, budget, max_rows)
+
+
+def _with_thresholds(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
+    if budget.epsilon is None or not budget.delta:
+        raise ParameterError(
+            f"levels that are not public need a budget with `epsilon` and `delta`, got {budget}. Give "
+            "delta=1e-6, or list the levels if they are public"
+        )
+    first = [step for step in plan.steps if step.threshold]
+    rest = [step for step in plan.steps if not step.threshold]
+    delta = budget.delta * (THRESHOLD_DELTA if rest else 1)
+    priced = [replace(_pure(s, budget.epsilon * Fraction(s.share)), delta=delta / len(first)) for s in first]
+    if rest:
+        share = sum((Fraction(step.share) for step in rest), Fraction(0))
+        alone = Plan(*(step.scaled(1 / share) for step in rest))
+        others = calibrate(alone, Budget(budget.epsilon * share, budget.delta - delta), max_rows)
+        priced += [replace(p, step=step) for p, step in zip(others.steps, rest, strict=True)]
+    return PricedPlan(budget, max_rows, tuple(priced))
 
 
 Pricing = Callable[[Step, Fraction], PricedStep]

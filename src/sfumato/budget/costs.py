@@ -27,7 +27,7 @@ WIDEST_PLD_SIGMA = 2**11
 
 def pure_epsilon(records: Sequence[Record]) -> Fraction | None:
     """Sum of the pure costs (basic composition); ``None`` if a record has none."""
-    costs = [record.epsilon for record in records]
+    costs = [None if record.delta else record.epsilon for record in records]
     return None if None in costs else sum((c for c in costs if c is not None), Fraction(0))
 
 
@@ -36,12 +36,26 @@ def total_rho(records: Sequence[Record]) -> Fraction:
     return sum((record.rho for record in records), Fraction(0))
 
 
-def epsilon_at(records: Sequence[Record], delta: float, precision: float = 1e-4) -> float:
+def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: float = 1e-4) -> float:
     """Smallest epsilon that the records together are proved to satisfy at this `delta`.
 
     It is the smallest of three valid bounds: the sum of pure costs, privacy-loss distributions (tabulated in
-    steps of about `precision` times the total, rounded up), and Rényi orders.
+    steps of about `precision` times the total, rounded up), and Rényi orders. Records with a threshold are
+    added by basic composition, because what is asked after them may depend on what they showed
+    (docs/proofs/levels.md).
     """
+    own_delta = sum((record.delta for record in records), Fraction(0))
+    if not own_delta:
+        return _plain_epsilon_at(records, float(delta), precision)
+    if own_delta > delta:
+        return math.inf
+    own = sum((record.epsilon for record in records if record.delta and record.epsilon), Fraction(0))
+    plain = [record for record in records if not record.delta]
+    spare = float(Fraction(delta) - own_delta) * (1 - 2**-52)  # rounded down
+    return float(own) + _plain_epsilon_at(plain, spare, precision)
+
+
+def _plain_epsilon_at(records: Sequence[Record], delta: float, precision: float) -> float:
     pure = pure_epsilon(records)
     bounds = [math.inf if pure is None else float(pure)]
     if delta > 0 and records:

@@ -31,6 +31,9 @@ class Step:
         out to have a smaller sensitivity when asked (a radius released by then), never a larger one.
     selection : bool
         Whether the step chooses an index by score instead of adding noise.
+    threshold : bool
+        Whether the step shows only values that reach a threshold, because its values are not public. It
+        takes a part of delta. Its sensitivity is for a whole privacy unit. It is asked once, first.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Step:
     repeats: int = 1
     sensitivity: Sensitivity = COUNT
     selection: bool = False
+    threshold: bool = False
 
     def __post_init__(self) -> None:
         share = as_exact("share", self.share)
@@ -50,6 +54,10 @@ class Step:
     def scaled(self, factor: Fraction) -> Step:
         """The same step for a part of its share."""
         return replace(self, share=Fraction(self.share) * factor)
+
+    def for_unit(self, sensitivity: Sensitivity, max_rows: int) -> Sensitivity:
+        """Sensitivity of the step for a privacy unit of at most `max_rows` rows."""
+        return sensitivity if self.threshold else sensitivity.times(max_rows)
 
     @property
     def share_per_ask(self) -> Fraction:
@@ -99,11 +107,14 @@ class PricedStep:
     mechanism : str
     cost : Fraction
         rho for the discrete Gaussian, epsilon for every other mechanism.
+    delta : Fraction
+        Delta of the threshold, if the step has one.
     """
 
     step: Step
     mechanism: Mechanism
     cost: Fraction
+    delta: Fraction = Fraction(0)
 
     def record(self, sensitivity: Sensitivity) -> Record:
         """Record of one ask at this sensitivity; the noise scale follows from the cost."""
@@ -115,7 +126,7 @@ class PricedStep:
             case "exponential" | "permute-and-flip":
                 scale = sensitivity.spread / self.cost
         limit = MAX_DENOMINATOR if self.step.selection else MAX_NUMERATOR
-        return Record(self.step.name, self.mechanism, sensitivity, round_scale_up(scale, limit))
+        return Record(self.step.name, self.mechanism, sensitivity, round_scale_up(scale, limit), self.delta)
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,7 @@ class PricedPlan:
 
     def nominal(self, priced: PricedStep) -> Record:
         """Record of one ask of a step, at its declared sensitivity."""
-        return priced.record(priced.step.sensitivity.times(self.max_rows))
+        return priced.record(priced.step.for_unit(priced.step.sensitivity, self.max_rows))
 
     def records(self) -> tuple[Record, ...]:
         """Records of all asks of all steps, at their declared sensitivities."""
@@ -161,6 +172,7 @@ class PricedPlan:
             sensitivity = record.sensitivity_in_words()
             unit = "rho" if record.mechanism == "discrete Gaussian" else "epsilon"
             cost = f"{unit} {float(priced.cost * priced.step.repeats):.6g}"
+            cost += f", delta {float(priced.delta):.6g}" if priced.delta else ""
             times, scale = str(priced.step.repeats), f"{float(record.scale):.6g}"
             table.append((priced.step.name, times, record.mechanism, sensitivity, scale, cost))
         return table
@@ -177,13 +189,15 @@ class PricedPlan:
 def composed(records: Sequence[Record], budget: Budget) -> Budget:
     """Total cost of records, as the kind of `budget`: exact for pure and zCDP, else the best bound."""
     if budget.kind == "zcdp":
+        if any(record.delta for record in records):
+            raise PlanError("a budget in rho cannot pay for a threshold")
         return _amount(rho=shorten_up(total_rho(records)))
     if budget.kind == "pure":
         epsilon = pure_epsilon(records)
         if epsilon is None:
-            raise PlanError("a pure budget cannot pay for Gaussian noise")
+            raise PlanError("a pure budget cannot pay for Gaussian noise or a threshold")
         return _amount(epsilon=shorten_up(epsilon))
-    epsilon = as_exact("epsilon", epsilon_at(records, float(budget.delta)))
+    epsilon = as_exact("epsilon", epsilon_at(records, budget.delta))
     promised = budget.epsilon or epsilon
     # Calibration stops one part in 10^6 short. The promised number is then a valid bound and reads better.
     close_below = promised * Fraction(99999, 100000) < epsilon <= promised

@@ -62,16 +62,23 @@ class Record:
     scale : Fraction
         Scale b of the discrete Laplace, sigma of the discrete Gaussian, or temperature of a selection
         (scores are divided by it).
+    delta : Fraction
+        Probability that a threshold shows a value which only one privacy unit has; 0 without a threshold.
+        It comes on top of the cost of the noise.
     """
 
     step: str
     mechanism: Mechanism
     sensitivity: Sensitivity
     scale: Fraction
+    delta: Fraction = Fraction(0)
 
     @property
     def epsilon(self) -> Fraction | None:
-        """Pure cost: L1 sensitivity (spread, for a selection) over scale. ``None`` for Gaussian noise."""
+        """Pure cost: L1 sensitivity (spread, for a selection) over scale. ``None`` for Gaussian noise.
+
+        A threshold adds its `delta`.
+        """
         match self.mechanism:
             case "discrete Laplace":
                 return self.sensitivity.l1 / self.scale

@@ -84,6 +84,7 @@ class PrivacyStatement:
         lines = [f"Differential privacy with {self.spent}, protecting {self.unit}.", self._in_words()]
         lines += [
             f"  {r.step}: {r.mechanism}, scale {float(r.scale):.6g} on sensitivity {r.sensitivity_in_words()}"
+            + (f", threshold at delta {_rounded_up(float(r.delta))}" if r.delta else "")
             for r in self.steps
         ]
         if self.seeded:
@@ -111,9 +112,7 @@ class PrivacyStatement:
             "budget": self.budget.to_dict(),
             "spent": self.spent.to_dict(),
             "unit": {"column": self.unit.column, "max_rows": self.unit.max_rows},
-            "steps": [
-                {**vars(r), "sensitivity": vars(r.sensitivity), "scale": str(r.scale)} for r in self.steps
-            ],
+            "steps": [_as_dict(record) for record in self.steps],
             "seeded": self.seeded,
         }
 
@@ -124,12 +123,22 @@ class PrivacyStatement:
         budget, seeded = Budget.from_dict(data["budget"]), data["seeded"]  # type: ignore[arg-type]
         if budget.kind == "pure" and any(record.epsilon is None for record in steps):
             raise ParameterError("a pure budget cannot pay for Gaussian noise, got a step that uses it")
+        if sum(record.delta for record in steps) > budget.delta:
+            raise ParameterError("the thresholds of all steps must fit into delta, got more than that")
         if not isinstance(seeded, bool):
             raise ParameterError(f"`seeded` must be true or false, got {seeded!r}")
         return cls(budget, Unit(**data["unit"]), steps, seeded)  # type: ignore[arg-type]
 
 
-def _record(step: str, mechanism: Mechanism, sensitivity: dict[str, int], scale: str) -> Record:
+def _as_dict(record: Record) -> dict[str, object]:
+    numbers = {"sensitivity": vars(record.sensitivity), "scale": str(record.scale)}
+    plain = {"step": record.step, "mechanism": record.mechanism, **numbers}
+    return plain | ({"delta": str(record.delta)} if record.delta else {})
+
+
+def _record(
+    step: str, mechanism: Mechanism, sensitivity: dict[str, int], scale: str, delta: str = "0"
+) -> Record:
     """Record read from a file, checked to be one that could have run."""
     if not isinstance(step, str) or mechanism not in get_args(Mechanism):
         raise ParameterError(f"a step must have a name and a known mechanism, got {step!r}, {mechanism!r}")
@@ -138,7 +147,10 @@ def _record(step: str, mechanism: Mechanism, sensitivity: dict[str, int], scale:
     exact = as_exact("scale", scale)
     if not (0 < exact.numerator <= MAX_NUMERATOR and exact.denominator <= MAX_DENOMINATOR):
         raise ParameterError(f"the noise scale of step {step!r} must be one that the samplers can draw")
-    record = Record(step, mechanism, Sensitivity(**sensitivity), exact)
+    exact_delta = as_exact("delta", delta)
+    if not 0 <= exact_delta < 1 or (exact_delta and mechanism != "discrete Laplace"):
+        raise ParameterError(f"the threshold of step {step!r} must have Laplace noise and a delta below 1")
+    record = Record(step, mechanism, Sensitivity(**sensitivity), exact, exact_delta)
     if record.rho > _LARGEST_RHO:
         raise ParameterError(f"the cost of step {step!r} must be at most rho=1e90, got more")
     return record
