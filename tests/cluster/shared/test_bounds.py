@@ -10,11 +10,12 @@ from sfumato.budget import Budget, Plan, Step, calibrate
 from sfumato.cluster.shared.bounds import (
     LARGEST_EXPONENT,
     LEAST_EXPONENT,
+    NEAR_ZERO,
     _noise_quantile,
     bounds_steps,
     find_bounds,
     magnitude_edges,
-    visible_bins,
+    visible_runs,
 )
 from sfumato.curator import histograms_sensitivity
 from sfumato.domain import Domain
@@ -102,6 +103,30 @@ def test_a_constant_column_gets_a_short_interval_around_it(value):
 def test_a_column_of_zeros():
     (low,), (high,) = bounds_of(np.zeros((5000, 1)))
     assert -1e-15 < low < 0 < high < 1e-15
+    assert high - low >= NEAR_ZERO
+
+
+def test_a_spike_does_not_hide_the_rows_that_stood_out_beside_it():
+    """Each in 1024 bins, the other rows are lost in the noise; as a power of two, they are not."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        others = np.stack([rng.uniform(0, 100, 20_000), rng.uniform(-50, 50, 20_000)], axis=1)
+        rows = np.where(rng.random((20_000, 2)) < 0.95, [0, 17], others)
+        low, high = bounds_of(rows, seed=seed)
+        assert ((rows < low) | (rows > high)).mean(axis=0).max() < 0.03
+        assert (high - low < 300).all()
+
+
+@pytest.mark.parametrize("zeros", [0.5, 0.9, 0.95, 0.99, 0.999])
+def test_a_column_of_mostly_zeros_beside_others(zeros):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(20_000, 4))
+        rows[:, 0] = np.where(rng.random(20_000) < zeros, 0, rng.lognormal(3, 1, 20_000))
+        low, high = bounds_of(rows, Budget("1/10"), seed)
+        assert (high - low >= NEAR_ZERO).all()
+        assert (low < 0).all()
+        assert (high > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -167,22 +192,23 @@ def test_magnitudes_reach_far_on_both_sides():
 
 
 def visible_by_hand(counts, lengths, thresholds):
-    first, last = len(counts), 0
+    left, right = (len(counts), len(counts)), (0, 0)
     for length, threshold in zip(lengths, thresholds, strict=True):
-        runs = [a for a in range(len(counts) - length + 1) if sum(counts[a : a + length]) > threshold]
-        below = [a for a in runs if last == 0 or a + length <= first]
-        above = [a + length for a in runs if last == 0 or a >= last]
-        first, last = min([first, *below]), max([last, *above])
-    return first, last
+        starts = [a for a in range(len(counts) - length + 1) if sum(counts[a : a + length]) > threshold]
+        runs = [(a, a + length) for a in starts]
+        below = [run for run in runs if right == (0, 0) or run[1] <= left[0]]
+        above = [run for run in runs if right == (0, 0) or run[0] >= right[1]]
+        left, right = min([left, *below]), max([right, *above])
+    return left, right
 
 
-def test_visible_bins_against_the_slow_twin():
+def test_visible_runs_against_the_slow_twin():
     rng = np.random.default_rng(0)
     lengths = np.array([1, 2, 4, 8])
     for _ in range(300):
         counts = rng.integers(-3, 8, size=rng.integers(1, 30)) * rng.integers(0, 2)
         thresholds = np.sort(rng.integers(1, 25, size=4)).astype(np.float64)
-        assert visible_bins(counts, lengths, thresholds) == visible_by_hand(counts, lengths, thresholds)
+        assert visible_runs(counts, lengths, thresholds) == visible_by_hand(counts, lengths, thresholds)
 
 
 @pytest.mark.parametrize("n", [1, 2, 8, 64])

@@ -30,6 +30,7 @@ from sfumato.errors import ParameterError
 
 LEAST_EXPONENT, LARGEST_EXPONENT = -60, 80  # of the powers of two: values beyond count as absent
 ANYWHERE = (-LARGEST_BOUND, LARGEST_BOUND)  # where rows may be before bounds are known
+NEAR_ZERO = 2.0 ** (LEAST_EXPONENT + 1)  # width of the bin around zero: no bounds are closer together
 FALLBACK = (-1.0, 1.0)  # of a column whose rows the noise hides
 
 # Tuned on simulated columns; measured on others: docs/notes/constants.md#bounds
@@ -39,6 +40,7 @@ SPREAD = 0.2  # share of the rows that stands out even if it is spread over half
 OCTAVES = 2  # longest run of powers of two: with a longer one a thin tail would widen the interval too much
 CUT = 5e-4  # share of the rows that may lie beyond a bound: fewer are outliers
 KEPT = 0.9  # share of the rows found before that must be found again; otherwise the interval stays
+LOST = 5e-3  # share of the rows in a run of bins that no later round may cut off
 LARGEST_CUT = 0.2  # largest share of unseen rows for which a margin is extrapolated
 
 
@@ -77,6 +79,9 @@ class _Found(NamedTuple):
     Parameters
     ----------
     low, high : float array
+    heads, tails : float array
+        Right end of the first and left end of the last run of bins with a share `LOST` of the rows. A low
+        bound beyond the first, or a high bound before the last, would cut off that run.
     sizes : float array
         Estimated number of rows between the bounds, before these were widened; 0 if none stood out.
     extents : int array
@@ -85,6 +90,8 @@ class _Found(NamedTuple):
 
     low: FloatArray
     high: FloatArray
+    heads: FloatArray
+    tails: FloatArray
     sizes: FloatArray
     extents: IntArray
 
@@ -112,8 +119,9 @@ def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     low, high : float array of shape (d,)
-        Finite, with low < high. If nothing in a column stands out from the noise, it gets -1 and 1, or the
-        part of that interval that the later histograms confirm. Values beyond 2^80 count as absent.
+        Finite, and at least 2^-59 apart. If nothing in a column stands out from the noise, it gets -1 and 1,
+        or the part of that interval that the later histograms confirm. Values beyond 2^80 count as absent,
+        values within 2^-60 of zero as zero.
 
     Privacy
     -------
@@ -136,8 +144,8 @@ def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
     """
     d = curator.domain.n_features
     edges = np.tile(magnitude_edges(), (d, 1))
-    low, high = FALLBACK
-    nothing = _Found(np.full(d, low), np.full(d, high), np.zeros(d), np.zeros(d, dtype=np.int64))
+    low, high, head, tail = np.tile([[*FALLBACK, math.inf, -math.inf]], (d, 1)).T
+    nothing = _Found(low, high, head, tail, np.zeros(d), np.zeros(d, dtype=np.int64))
     n_bins = np.full(d, edges.shape[1] - 1)
     found = _narrowed(nothing, curator.histograms(MAGNITUDES.name, edges), edges, n_bins, MAGNITUDES)
     for stage in (COARSE, FINE):
@@ -173,7 +181,8 @@ def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray,
     """Bounds of the rows that stand out in the first `n_bins` bins of each column.
 
     The bounds stay unchanged if no rows stand out, or if too many do not. In that case the rows are spread
-    too thinly over these bins, and narrowing the interval would cut them off.
+    too thinly over these bins, and narrowing the interval would cut them off. For the same reason one bound
+    stays unchanged if narrowing it would cut off a run of bins that held a share `LOST` of the rows before.
     """
     longest = OCTAVES if stage is MAGNITUDES else int(n_bins.max())
     lengths = 2 ** np.arange(longest.bit_length())
@@ -182,20 +191,31 @@ def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray,
     thresholds = np.maximum(noise, outliers)
     found = copy.deepcopy(before)
     for j, counts in enumerate(noisy.values):
-        first, last = visible_bins(counts[: n_bins[j]], lengths, thresholds)
+        (first, _), (_, last) = visible_runs(counts[: n_bins[j]], lengths, thresholds)
         size = max(float(counts[first:last].sum()), 1.0)
         if first < last and size >= KEPT * before.sizes[j]:
             low, high = edges[j, first], edges[j, last]
             # A tail is assumed to be a quarter as long as the visible part; its rows may go unseen.
             quarter = min(int(max((last - first) / 4, 1)).bit_length(), len(lengths)) - 1
             margin = (high - low) * max(stage.margin, stage.tails * _tail_margin(thresholds[quarter] / size))
-            found.low[j], found.high[j] = low - margin, high + margin
-            found.sizes[j], found.extents[j] = size, last - first
+            margin = max(margin, (NEAR_ZERO - (high - low)) / 2)
+            # Beside a spike, rows that stood out before may be spread too thinly now. Their bound stays.
+            low_holds, high_holds = low - margin < before.heads[j], high + margin > before.tails[j]
+            found.low[j] = low - margin if low_holds else before.low[j]
+            found.high[j] = high + margin if high_holds else before.high[j]
+            large = np.maximum(thresholds, LOST * size)
+            (_, head), (tail, _) = visible_runs(counts[: n_bins[j]], lengths, large)
+            found.heads[j] = min(before.heads[j], edges[j, head])
+            found.tails[j] = max(before.tails[j], edges[j, tail])
+            found.sizes[j] = size
+            found.extents[j] = last - first if low_holds and high_holds else n_bins[j]
     return found
 
 
-def visible_bins(counts: IntArray, lengths: IntArray, thresholds: FloatArray) -> tuple[int, int]:
-    """First bin, and the bin after the last, of the runs that exceed the threshold for their length.
+def visible_runs(
+    counts: IntArray, lengths: IntArray, thresholds: FloatArray
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """First and last run of bins that exceeds the threshold for its length: its start, and its end.
 
     Short runs come first. Longer runs count only if they lie completely beyond those found so far: a long run
     that contains a visible bin says nothing about its other bins.
@@ -204,20 +224,23 @@ def visible_bins(counts: IntArray, lengths: IntArray, thresholds: FloatArray) ->
     --------
     >>> import numpy as np
     >>> counts = np.array([0, 0, 5, 6, 0, 90, 80, 1, 0])
-    >>> visible_bins(counts, np.array([1, 2]), np.array([7, 10]))
-    (2, 7)
-    >>> visible_bins(counts, np.array([1]), np.array([100]))
-    (9, 0)
+    >>> visible_runs(counts, np.array([1, 2]), np.array([7, 10]))
+    ((2, 4), (6, 7))
+    >>> visible_runs(counts, np.array([1]), np.array([100]))
+    ((9, 9), (0, 0))
     """
     below = np.concatenate([[0], np.cumsum(counts)])
-    first, last = len(counts), 0
+    first = head = len(counts)
+    tail = last = 0
     for length, threshold in zip(lengths.tolist(), thresholds, strict=True):
         starts = np.flatnonzero(below[length:] - below[:-length] > threshold)
         left = starts[starts + length <= first] if last else starts
         right = starts[starts >= last]
-        first = int(left.min(initial=first))
-        last = int(right.max(initial=last - length)) + length
-    return first, last
+        if len(left):
+            first, head = int(left[0]), int(left[0]) + length
+        if len(right):
+            tail, last = int(right[-1]), int(right[-1]) + length
+    return (first, head), (tail, last)
 
 
 def _tail_margin(invisible: float) -> float:

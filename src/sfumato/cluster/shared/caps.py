@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.budget import Budget, Plan, PrivacyStatement, Step, calibrate
-from sfumato.cluster.shared.bounds import noise_of_runs, visible_bins
+from sfumato.cluster.shared.bounds import noise_of_runs, visible_runs
 from sfumato.cluster.shared.parameters import (
     MOST_CLUSTERS,
     SharedParameters,
@@ -119,7 +119,7 @@ def _estimated(noisy: Noisy) -> FloatArray:
     counts = noisy.values[0].astype(np.float64)
     lengths = 2 ** np.arange(LONGEST.bit_length())
     noise = noise_of_runs(noisy, lengths, FALSE_ALARM / (len(counts) * len(lengths)))
-    first, last = visible_bins(noisy.values[0], lengths, noise)
+    (first, _), (_, last) = visible_runs(noisy.values[0], lengths, noise)
     people = np.zeros(len(counts))
     if first < last:
         people[first:last] = project_to_simplex(counts[first:last], max(float(counts[first:last].sum()), 1.0))
