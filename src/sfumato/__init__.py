@@ -25,6 +25,7 @@ if _typing.TYPE_CHECKING:
         suggest_max_rows,
     )
     from sfumato.domain import Ball
+    from sfumato.domain.text import scan_csv
     from sfumato.planner import recommend
     from sfumato.projection import RandomProjection
     from sfumato.release import Release
@@ -34,7 +35,8 @@ if _typing.TYPE_CHECKING:
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
 __all__ += ["RandomProjection", "Release", "SourceTargetClustering", "__version__", "datasets"]
-__all__ += ["estimate_bounds", "grid_size", "metrics", "progress", "recommend", "suggest_max_rows"]
+__all__ += ["estimate_bounds", "grid_size", "metrics", "progress", "recommend", "scan_csv"]
+__all__ += ["suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
@@ -44,6 +46,7 @@ _HOMES = {
     "RandomProjection": "projection",
     "Release": "release",
     "recommend": "planner",
+    "scan_csv": "domain.text",
 }
 
 

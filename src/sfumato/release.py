@@ -13,9 +13,8 @@ from errno import EINVAL
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
@@ -24,6 +23,7 @@ from sfumato.curator.tables import column_names
 from sfumato.domain import Domain, IntArray
 from sfumato.domain.arrays import numbers
 from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
 
@@ -75,20 +75,21 @@ class Release:
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row of a table. This costs no budget, but the labels are not private.
 
+        Rows that the fit would have left out, for missing values or because they are outside, get -1.
+
         Parameters
         ----------
         X : array-like of shape (n, d)
             A table, or a path to one. If the release has column names, the table must have the same.
         """
         if self.reading is not None:
-            return holder.labels(X, self.reading, self.model.predict)
+            return holder.labels(X, self.reading, self.domain, self.model.predict)
         rows = numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
             raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
-        if not np.isfinite(rows).all():
-            raise DataError("`X` must be finite, got NaN or infinity somewhere")
-        return self.model.predict(rows)
+        missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
+        return holder.labels_of_rows(rows, missing, self.domain, self.model.predict)
 
     def predict_spark(self, frame: Any, column: str = "cluster") -> Any:
         """Add the cluster of each row to a Spark data frame, on its workers. The labels are not private.
@@ -102,17 +103,20 @@ class Release:
         """
         if self.reading is None:
             raise ParameterError("the release must be made from named columns, got one without names")
-        return holder.labelled_frame(frame, self.reading, self.model.predict, column)
+        return holder.labelled_frame(frame, self.reading, self.domain, self.model.predict, column)
 
-    def predict_files(self, path: str, column: str = "cluster", keep: Sequence[str] = ()) -> Iterator[Any]:
+    def predict_files(
+        self, X: str | os.PathLike[str] | TextTable, column: str = "cluster", keep: Sequence[str] = ()
+    ) -> Iterator[Any]:
         """Clusters of the rows of a table in files, batch by batch. The labels are not private.
 
-        Rows with missing values get no label.
+        Rows with missing values, and those that the fit would have left out, get no label.
 
         Parameters
         ----------
-        path : str
-            Files, a folder or a pattern. They must have the column names of the release.
+        X : path or TextTable
+            Files, a folder or a pattern. They must have the column names of the release. Text files are read
+            like those of the fit, unless `scan_csv` says how.
         column : str
             Name of the column of labels.
         keep : sequence of str
@@ -122,13 +126,11 @@ class Release:
         -------
         iterator of pyarrow.RecordBatch
         """
-        if self.reading is not None:
-            coordinates = self.reading.coordinates
-        else:
-            coordinates = tuple(map(Coordinate, self.columns or column_names(path)))
-        if len(coordinates) != self.model.n_features:
-            raise DataError(f"the files must have {self.model.n_features} columns, got {len(coordinates)}")
-        return holder.labelled_batches(path, coordinates, keep, self.model.predict, column)
+        reading = self.reading or Columns(tuple(map(Coordinate, self.columns or column_names(X))))
+        if len(reading.coordinates) != self.model.n_features:
+            got = len(reading.coordinates)
+            raise DataError(f"the files must have {self.model.n_features} columns, got {got}")
+        return holder.labelled_batches(X, reading, self.domain, keep, self.model.predict, column)
 
     def to_dict(self) -> dict[str, Any]:
         """Contents of the file, without the checksum."""

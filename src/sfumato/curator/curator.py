@@ -8,7 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record, Sensitivity
-from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.curator.answers import (
+    Noisy,
+    NoisyCells,
+    NoisyLevels,
+    NoisyMeans,
+    NoisyMoments,
+    NoisySplits,
+    NoisySums,
+)
 from sfumato.curator.questions import MomentShape, Questions, SplitRule
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import GaussianCells, Partition
@@ -27,10 +35,12 @@ from sfumato.private.aggregates.splits import Marginals
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 from sfumato.private.aggregates.swaps import Swaps
 from sfumato.private.engines.base import Engine
+from sfumato.private.engines.levels import LevelEngine
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 from sfumato.private.mechanisms.sparse_histogram import checked_histogram, sparse_histogram
+from sfumato.private.mechanisms.thresholded import least_threshold, thresholded_counts
 from sfumato.progress import begin, reporter
 
 
@@ -72,9 +82,17 @@ class Curator(Questions):
         return PrivacyStatement(self.plan.budget, self.domain.unit, self.records, self._entropy.seeded)
 
     def narrow(self, low: FloatArray, high: FloatArray) -> None:
-        """Clip rows to released bounds from now on."""
-        self.domain = Domain.from_bounds((low, high), self.domain.n_features, self.domain.unit)
+        """Clip rows to released bounds from now on, or leave out those outside."""
+        before = self.domain
+        self.domain = Domain.from_bounds((low, high), before.n_features, before.unit, before.outside)
         self._narrowed = True
+
+    def move(self, engine: Engine, domain: Domain, plan: PricedPlan) -> None:
+        """Ask about other coordinates of the same rows from now on. What was asked must cost the same."""
+        asked = {record.step for record in self._records}
+        if plan.budget != self.plan.budget or any(plan[step] != self.plan[step] for step in asked):
+            raise PlanError("the new plan must have the budget of the old one, and its steps so far")
+        self._engine, self.domain, self.plan = engine, domain, plan
 
     def count(self, step: str) -> Noisy:
         return self._release(step, RowCount())
@@ -89,6 +107,16 @@ class Curator(Questions):
         raw_cells, raw_counts = aggregate.pairs(self._fold(aggregate))
         cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
         return NoisyCells(cells, counts, public[-1], record)
+
+    def levels(self, step: str) -> NoisyLevels:
+        if not isinstance(self._engine, LevelEngine):
+            raise PlanError(f"step {step!r} asks for levels of a table whose levels are public")
+        record = self._declare(step, self._engine.sensitivity, selection=False)
+        threshold = least_threshold(record.delta, record.scale, record.sensitivity.coordinates)
+        raw = self._engine.count()
+        passing, noisy_counts = thresholded_counts(raw.counts, record.scale, threshold, self._entropy)
+        reporter()(1.0)
+        return NoisyLevels(*raw.by_column(passing, noisy_counts), threshold, record)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:
         return self._release(step, Histograms(edges))
@@ -216,7 +244,7 @@ class Curator(Questions):
         if selection != priced.step.selection:
             declared = "a selection" if priced.step.selection else "additive noise"
             raise PlanError(f"step {step!r} was declared as {declared}")
-        record = priced.record(sensitivity.times(self.plan.max_rows))
+        record = priced.record(priced.step.for_unit(sensitivity, self.plan.max_rows))
         self._check_sensitivity(priced, record)
         self._records.append(record)
         begin(step)

@@ -9,63 +9,71 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.curator.tables import Table
-from sfumato.domain import FloatArray, IntArray
+from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.columns import Columns, Coordinate, check_names
-from sfumato.private.reading import read_rows, read_values
-from sfumato.private.sources import FileSource, Source, open_source
+from sfumato.private.reading import complete_rows, read_coordinates
+from sfumato.private.sources import Source, open_source
 from sfumato.private.sources.spark import labelled
 
 Predict = Callable[[FloatArray], IntArray]
+UNUSED = -1  # label of a row that has a missing value, or that lies outside and is dropped
 
 
 def rows_of(table: Table) -> FloatArray:
-    """All rows of an opened table."""
-    return np.concatenate([np.empty((0, table.domain.n_features)), *_blocks(table._rows, table.columns)])
+    """All rows of an opened table that are used."""
+    blocks = (rows[_used(table.domain, table.columns, rows)] for rows in _blocks(table._rows, table.columns))
+    return np.concatenate([np.empty((0, table.domain.n_features)), *blocks])
 
 
 def labels_of(table: Table, predict: Predict) -> IntArray:
-    """Labels of the rows of an opened table."""
-    return _labels(_blocks(table._rows, table.columns and _as_given(table.columns)), predict)
+    """Labels of the rows of an opened table, -1 for those that are not used."""
+    return _labels(_blocks(table._rows, table.columns), table.columns, table.domain, predict)
 
 
-def labels(X: Any, columns: Columns, predict: Predict) -> IntArray:
-    """Labels of the rows of a table with named columns."""
-    return _labels(_blocks(open_source(X), _as_given(columns)), predict)
+def labels(X: Any, columns: Columns, domain: Domain, predict: Predict) -> IntArray:
+    """Labels of the rows of a table with named columns, -1 for those that are not used."""
+    source, columns = _opened(X, columns)
+    return _labels(_blocks(source, columns), columns, domain, predict)
 
 
-def labelled_frame(frame: Any, columns: Columns, predict: Predict, name: str) -> Any:
-    """The Spark data frame with one more column, the label of each row."""
-    return labelled(frame, _as_given(columns), predict, name)
+def labels_of_rows(
+    rows: FloatArray, missing: Literal["error", "drop"], domain: Domain, predict: Predict
+) -> IntArray:
+    """Labels of coordinates, -1 for rows that are not used."""
+    return _labels(iter([rows]), Columns((), missing=missing), domain, predict)
 
 
-def file_names(path: str) -> list[str]:
-    """Column names of a table in files."""
-    return FileSource.at(path).names
+def labelled_frame(frame: Any, columns: Columns, domain: Domain, predict: Predict, name: str) -> Any:
+    """The Spark data frame with one more column, the label of each row, or null if it is not used."""
+    check_names([coordinate.column for coordinate in columns.coordinates], frame.columns)
+    return labelled(frame, replace(columns, unit=None), partial(_nullable, domain, predict), name)
 
 
 def labelled_batches(
-    path: str, coordinates: Sequence[Coordinate], kept: Sequence[str], predict: Predict, name: str
+    X: Any, columns: Columns, domain: Domain, kept: Sequence[str], predict: Predict, name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the kept columns and of labels; rows with missing values get no label."""
-    source = FileSource.at(path)
-    check_names([*(coordinate.column for coordinate in coordinates), *kept], source.names)
+    """Batches of the kept columns and of labels; rows that are not used get no label."""
+    source, columns = _opened(X, columns)
+    check_names(kept, source.names)
     # Columns that are only kept pass through unchanged, whatever they contain.
-    scanned = Columns((*coordinates, *(Coordinate(column, "level") for column in kept)))
+    scanned = replace(columns, coordinates=(*columns.coordinates, *(Coordinate(column) for column in kept)))
     for batch in source.batches(scanned):
-        values = [batch.column(column) for column in kept]
-        yield pa.record_batch([*values, _batch_labels(batch, coordinates, predict)], names=[*kept, name])
+        labels = _nullable(domain, predict, read_coordinates(columns, batch))
+        yield pa.record_batch([*(batch.column(column) for column in kept), labels], names=[*kept, name])
 
 
-def _as_given(columns: Columns) -> Columns:
-    """The columns without the unit and without dropping rows: every row gets a label."""
-    return replace(columns, unit=None, missing="error")
+def _opened(X: Any, columns: Columns) -> tuple[Source, Columns]:
+    """Source of a table, and the columns as they are written there, without the unit: every row counts."""
+    source = open_source(X, columns.text)
+    check_names([coordinate.column for coordinate in columns.coordinates], source.names)
+    return source, replace(columns, unit=None, text=source.text)
 
 
 def _blocks(rows: NDArray[Any] | Source, columns: Columns | None) -> Iterator[FloatArray]:
@@ -73,16 +81,30 @@ def _blocks(rows: NDArray[Any] | Source, columns: Columns | None) -> Iterator[Fl
         yield np.ascontiguousarray(rows, dtype=np.float64)
     else:
         assert not isinstance(rows, np.ndarray)
-        yield from map(partial(read_rows, columns), rows.batches(columns))
+        yield from map(partial(read_coordinates, columns), rows.batches(columns))
 
 
-def _labels(blocks: Iterator[FloatArray], predict: Predict) -> IntArray:
-    return np.concatenate([np.empty(0, dtype=np.int64), *map(predict, blocks)])
+def _used(domain: Domain, columns: Columns | None, rows: FloatArray) -> NDArray[np.bool_]:
+    """Whether each row is used. With missing="error", raises for an incomplete one."""
+    if columns is not None:
+        complete_rows(rows, columns.missing)
+    return domain.admits(rows)
 
 
-def _batch_labels(batch: pa.RecordBatch, coordinates: Sequence[Coordinate], predict: Predict) -> pa.Array:
-    rows = np.column_stack([read_values(c, batch.column(c.column)) for c in coordinates])
-    complete = np.isfinite(rows).all(axis=1)
+def _labels(
+    blocks: Iterator[FloatArray], columns: Columns | None, domain: Domain, predict: Predict
+) -> IntArray:
+    found = [np.empty(0, dtype=np.int64)]
+    for rows in blocks:
+        used = _used(domain, columns, rows)
+        labels = np.full(len(rows), UNUSED)
+        labels[used] = predict(np.ascontiguousarray(rows[used]))
+        found.append(labels)
+    return np.concatenate(found)
+
+
+def _nullable(domain: Domain, predict: Predict, rows: FloatArray) -> pa.Array:
+    used = domain.admits(rows)
     found = np.zeros(len(rows), dtype=np.int64)
-    found[complete] = predict(np.ascontiguousarray(rows[complete]))
-    return pa.array(found, mask=~complete)
+    found[used] = predict(np.ascontiguousarray(rows[used]))
+    return pa.array(found, mask=~used)

@@ -12,12 +12,15 @@ from sklearn.utils.validation import check_array
 
 from sfumato.budget import PricedPlan
 from sfumato.curator.curator import Curator
-from sfumato.domain import ALL_ROWS, Domain, Unit
+from sfumato.domain import ALL_ROWS, Domain, Outside, Unit
 from sfumato.domain.arrays import checked
-from sfumato.domain.columns import Columns, Missing, check_names, names_columns, read_bounds
+from sfumato.domain.columns import Columns, Missing, check_names, check_spoken, names_columns, read_bounds
+from sfumato.domain.text import TextFormat
+from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.parsing import parse_numbers, spell
 from sfumato.private.reading import complete_rows
 from sfumato.private.sources import Source, is_outside, open_source
 
@@ -46,6 +49,7 @@ def open_table(
     bounds: object,
     unit: Unit,
     missing: Missing = "error",
+    outside: Outside = "clip",
     *,
     name: str = "X",
     validate: Callable[..., Any] = check_array,
@@ -58,22 +62,23 @@ def open_table(
         An array, a data frame, an Arrow table, files, or a Spark data frame.
     bounds : mapping, (low, high) or Ball
     unit : Unit
-    missing : {"error", "drop"}
+    missing : {"error", "drop"} or mapping
+    outside : {"clip", "drop"}
     name : str
         Name of the table in messages.
     validate : callable
         A scikit-learn check of an array, such as `check_array`.
     """
     if unit.column is None and not names_columns(bounds) and not is_outside(X):
-        return _open_array(X, bounds, unit, missing, name, validate)
+        return _open_array(X, bounds, missing, outside, name, validate)
     source = open_source(X)
-    columns, domain = read_bounds(bounds, source.names, unit, missing)
+    columns, domain = read_bounds(bounds, source.names, unit, missing, outside, source.text)
     source.check_types(columns)
     return Table(domain, columns, columns.labels, source, lambda: source.engine(columns, domain))
 
 
 def column_names(X: Any) -> list[str]:
-    """Column names of a table. For files, reads the schema of the first."""
+    """Column names of a table. For files, reads the schema or the first line of the first."""
     return open_source(X).names
 
 
@@ -81,19 +86,40 @@ def open_people(X: Any, unit: str, missing: Missing) -> Table:
     """A table with one row per person and one column: that person's number of rows in `X`."""
     source = open_source(X)
     check_names([unit], source.names)
+    columns = Columns((), unit, "error" if missing == "error" else "drop", source.text)
+    source.check_types(columns)
     domain = Domain.from_bounds((1, ALL_ROWS), 1)
-    return Table(domain, None, (), source, lambda: source.people(unit, missing, domain))
+    return Table(domain, None, (), source, lambda: source.people(columns, domain))
 
 
 def _open_array(
-    X: Any, bounds: object, unit: Unit, missing: Missing, name: str, validate: Callable[..., Any]
+    X: Any, bounds: object, missing: Missing, outside: Outside, name: str, validate: Callable[..., Any]
 ) -> Table:
-    options = {"ensure_min_samples": 0, "dtype": _DTYPES, "ensure_all_finite": missing != "drop"}
+    if not isinstance(missing, str):
+        raise ParameterError(
+            f"`missing` must be 'error' or 'drop' unless `bounds` name columns, got {missing!r}"
+        )
+    if missing == "drop":
+        X = _as_numbers(X)
+    # Whether rows are finite is checked here: scikit-learn can be configured not to.
+    options = {"ensure_min_samples": 0, "dtype": _DTYPES, "ensure_all_finite": False}
     rows = checked(lambda: validate(X, **options), name)
-    if missing == "drop" and (complete := complete_rows(rows, missing)) is not None:
-        rows = rows[complete]
-    domain = Domain.from_bounds(bounds, rows.shape[1], unit)
-    return Table(domain, None, _names(X), rows, lambda: MemoryEngine(rows, domain))
+    if missing == "error":
+        complete_rows(rows, missing)
+    names = _names(X)
+    check_spoken(names)
+    domain = Domain.from_bounds(bounds, rows.shape[1], outside=outside)
+    return Table(domain, None, names, rows, lambda: MemoryEngine(rows, domain))
+
+
+def _as_numbers(X: Any) -> Any:
+    """The table itself if it holds numbers. Otherwise its values as numbers, each for itself."""
+    objects = np.asarray(X)
+    if objects.dtype.kind in "biuf" or objects.ndim != 2:
+        return X
+    columns = [parse_numbers(spell(column), TextFormat()) for column in np.asarray(X, dtype=object).T]
+    found = np.column_stack([*columns, np.empty((len(objects), 0))])
+    return found if not hasattr(X, "columns") else X.__class__(dict(zip(X.columns, found.T, strict=True)))
 
 
 def _names(X: Any) -> tuple[str, ...]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.domain.space import BOUNDS_HELP, Domain, Unit
+from sfumato.domain.space import BOUNDS_HELP, Domain, Outside, Unit
+from sfumato.domain.text import TextFormat
 from sfumato.errors import ParameterError
 
-Missing = Literal["error", "drop"]
 Level = str | int | float | bool
+Missing = Literal["error", "drop"] | Mapping[str, Any]
 
 TICKS_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _DATE = datetime.date | np.datetime64  # a datetime is a date
@@ -30,14 +32,25 @@ class Coordinate:
         Numbers and booleans are used as they are. Dates and times become days since the start of 1970, in
         UTC. A level is 1 where the category has that level, and 0 elsewhere.
     level : str, int, float or bool, optional
+        Without it, the coordinate is 0 in every row: no level of the category is known yet.
+    fill : float, optional
+        Coordinate of rows in which the column has no value. Without it, such rows are incomplete.
     """
 
     column: str
     kind: Literal["number", "date", "level"] = "number"
     level: Level | None = None
+    fill: float | None = None
 
     def __str__(self) -> str:
-        return self.column if self.kind != "level" else f"{self.column}={self.level}"
+        if self.kind != "level":
+            return self.column
+        return f"{self.column}={'other' if self.level is None else self.level}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the levels of the category are still to be found."""
+        return self.kind == "level" and self.level is None
 
 
 @dataclass(frozen=True)
@@ -50,17 +63,25 @@ class Columns:
     unit : str, optional
         Column that names the person.
     missing : {"error", "drop"}
-        What to do with rows that have a missing or infinite value.
+        What to do with incomplete rows: those with a missing or infinite value that no `fill` stands in for.
+    text : TextFormat
+        How text is read.
     """
 
     coordinates: tuple[Coordinate, ...]
     unit: str | None = None
-    missing: Missing = "error"
+    missing: Literal["error", "drop"] = "error"
+    text: TextFormat = field(default_factory=TextFormat)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the coordinates."""
         return tuple(str(coordinate) for coordinate in self.coordinates)
+
+    @property
+    def open_levels(self) -> tuple[Coordinate, ...]:
+        """Coordinates of the categories whose levels are still to be found."""
+        return tuple(coordinate for coordinate in self.coordinates if coordinate.is_open)
 
     @property
     def source_names(self) -> list[str]:
@@ -70,7 +91,12 @@ class Columns:
 
 
 def read_bounds(
-    bounds: object, names: Sequence[str] | None, unit: Unit, missing: Missing = "error"
+    bounds: object,
+    names: Sequence[str] | None,
+    unit: Unit,
+    missing: Missing = "error",
+    outside: Outside = "clip",
+    text: TextFormat | None = None,
 ) -> tuple[Columns, Domain]:
     """Work out from `bounds` which columns are read, how, and between which limits.
 
@@ -82,24 +108,94 @@ def read_bounds(
     names : sequence of str, optional
         Column names of the table, if known.
     unit : Unit
-    missing : {"error", "drop"}
+    missing : {"error", "drop"} or mapping
+        A mapping gives columns the value that stands in for missing ones: a number, a date or a level.
+        Incomplete rows are then dropped.
+    outside : {"clip", "drop"}
+        What to do with rows outside the bounds.
+    text : TextFormat, optional
+        How text is read.
     """
     if named := getattr(bounds, "columns", ()):  # from `estimate_bounds` on named columns
         bounds = dict(zip(named, zip(*bounds, strict=True), strict=True))  # type: ignore[misc]
-    if not isinstance(bounds, Mapping):
+    domain: Domain | None
+    if isinstance(bounds, Mapping):
+        coordinates, domain = _named(bounds, unit, outside)
+    else:
         chosen = [name for name in names or () if name != unit.column]
-        columns = Columns(tuple(Coordinate(name) for name in chosen), unit.column, missing)
-        _check_columns(columns, names)
-        return columns, Domain.from_bounds(bounds, len(chosen), unit)
+        check_spoken(chosen)
+        coordinates = [Coordinate(name) for name in chosen]
+        domain = Domain.from_bounds(bounds, len(chosen), unit, outside) if chosen else None
+    filled = _filled(coordinates, missing)
+    rule: Literal["error", "drop"] = "error" if missing == "error" else "drop"
+    columns = Columns(tuple(filled), unit.column, rule, text or TextFormat())
+    if names is not None:
+        check_names(columns.source_names, names)
+    if domain is None:
+        raise ParameterError("the table must have at least one column besides `unit`")
+    return columns, domain
+
+
+def check_spoken(names: Iterable[str]) -> None:
+    """Raise if a column's name is a number: it may be a value of the first row, and names are published."""
+    if any(map(_is_number, names)):
+        raise ParameterError(
+            "the names of the columns must not be numbers: the first line of a file may be a row. If it is, "
+            "give `names` or header=False to `scan_csv`; otherwise choose columns by name in `bounds`"
+        )
+
+
+def _is_number(name: object) -> bool:
+    try:
+        float(str(name).strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _named(bounds: Mapping[Any, Any], unit: Unit, outside: Outside) -> tuple[list[Coordinate], Domain]:
     if not bounds or not all(isinstance(name, str) for name in bounds):
         raise ParameterError(f"`bounds` must name at least one column, as a string, got {list(bounds)!r}")
     if unit.column in bounds:
         raise ParameterError(f"`bounds` must not include the `unit` column, got {unit.column!r}")
     limits = [limit for name, value in bounds.items() for limit in _limits(name, value)]
-    columns = Columns(tuple(coordinate for coordinate, _, _ in limits), unit.column, missing)
-    _check_columns(columns, names)
     low, high = [low for _, low, _ in limits], [high for _, _, high in limits]
-    return columns, Domain.from_bounds((low, high), len(limits), unit)
+    domain = Domain.from_bounds((low, high), len(limits), unit, outside)
+    return [coordinate for coordinate, _, _ in limits], domain
+
+
+def _filled(coordinates: list[Coordinate], missing: Missing) -> list[Coordinate]:
+    """The coordinates, with the values that stand in for missing ones."""
+    if isinstance(missing, str):
+        return coordinates
+    check_names(missing, [coordinate.column for coordinate in coordinates])
+    levels: dict[str, list[Level | None]] = {}
+    for coordinate in coordinates:
+        levels.setdefault(coordinate.column, []).append(coordinate.level)
+    return [
+        replace(c, fill=_fill(c, missing[c.column], levels[c.column])) if c.column in missing else c
+        for c in coordinates
+    ]
+
+
+def _fill(coordinate: Coordinate, value: object, levels: list[Level | None]) -> float:
+    if coordinate.is_open:
+        return 0.0
+    if coordinate.kind == "level":
+        if value not in levels:
+            raise ParameterError(
+                f"`missing` of column {coordinate.column!r} must be one of its levels, got {value!r}. Add it "
+                "to the levels to give missing values a level of their own"
+            )
+        return float(coordinate.level == value)
+    if coordinate.kind == "date" and isinstance(value, _DATE):
+        return days(value)
+    if coordinate.kind == "date" or isinstance(value, bool) or not isinstance(value, int | float):
+        kind = "date" if coordinate.kind == "date" else "number"
+        raise ParameterError(f"`missing` of column {coordinate.column!r} must be a {kind}, got {value!r}")
+    if not math.isfinite(value):
+        raise ParameterError(f"`missing` of column {coordinate.column!r} must be finite, got {value!r}")
+    return float(value)
 
 
 def names_columns(bounds: object) -> bool:
@@ -116,6 +212,10 @@ def days(date: _DATE) -> float:
 
 
 def _limits(name: str, value: object) -> Iterable[tuple[Coordinate, float, float]]:
+    if isinstance(value, Mapping) and set(value) == {"levels"}:
+        value = value["levels"]
+        if value == "private":
+            return [(Coordinate(name, "level"), 0.0, 1.0)]
     if isinstance(value, list):
         return [(Coordinate(name, "level", level), 0.0, 1.0) for level in _levels(name, value)]
     if not isinstance(value, tuple) or len(value) != 2:
@@ -145,13 +245,10 @@ def _levels(name: str, levels: list[Any]) -> list[Level]:
 def check_names(wanted: Iterable[str], names: Sequence[str]) -> None:
     """Raise if the table lacks one of the wanted columns."""
     for name in wanted:
-        if name not in names:
-            raise ParameterError(f"column {name!r} must be in the table, which has {', '.join(names)}")
-
-
-def _check_columns(columns: Columns, names: Sequence[str] | None) -> None:
-    if names is None:
-        return
-    check_names(columns.source_names, names)
-    if not columns.coordinates:
-        raise ParameterError("the table must have at least one column besides `unit`")
+        if name in names:
+            continue
+        check_spoken(names)  # the message repeats the names
+        hint = ""
+        if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
+            hint = f". If {marks[0]!r} stands between values: sfumato.scan_csv(path, delimiter={marks[0]!r})"
+        raise ParameterError(f"column {name!r} must be in the table, which has {', '.join(names)}{hint}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -77,6 +77,10 @@ def none_or(other: Constraint) -> Constraint:
     return Constraint(other.words, lambda value: value is None or other.allows(value))
 
 
+missing_rule = Constraint(
+    "'error', 'drop' or a mapping from columns to values",
+    lambda value: isinstance(value, Mapping) or (isinstance(value, str) and value in ("error", "drop")),
+)
 flag = Constraint("True or False", lambda value: isinstance(value, bool))
 seed = none_or(Constraint("None or an integer >= 0", lambda value: _is_count(value)))
 

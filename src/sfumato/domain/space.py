@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
 from sfumato.errors import ParameterError
@@ -21,9 +22,11 @@ from sfumato.errors import ParameterError
 # overflow, and the last bit leaves room for the noise. Beyond 2^33 rows int64 wraps around. That spoils the
 # value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
 MAX_ROWS = 2**33
+Outside = Literal["clip", "drop"]
 LATTICE_RADIUS = 2**29
 ALL_ROWS = 2**40  # more than anybody has
 MOST_COLUMNS = 2**20  # for which the lattice is proved
+_ON_THE_SPHERE = 1e-9  # relative: rows of a given length are inside the ball of this radius, however rounded
 LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
 
 BOUNDS_HELP = (
@@ -98,15 +101,20 @@ class Domain:
     radius : float, optional
         Rows are also projected into the ball of this radius around the midpoint.
     unit : Unit
+    outside : {"clip", "drop"}
+        Whether rows outside are moved to the nearest point inside, or left out.
     """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     radius: float | None = None
     unit: Unit = field(default_factory=Unit)
+    outside: Outside = "clip"
 
     @classmethod
-    def from_bounds(cls, bounds: object, n_features: int, unit: Unit | None = None) -> Domain:
+    def from_bounds(
+        cls, bounds: object, n_features: int, unit: Unit | None = None, outside: Outside = "clip"
+    ) -> Domain:
         """Check the user's ``bounds`` and broadcast them to `n_features` columns."""
         unit = unit or Unit()
         if bounds is None:
@@ -116,12 +124,12 @@ class Domain:
             radius = float(_one_per_column("radius", bounds.radius, 1)[0])
             if radius <= 0:
                 raise ParameterError(f"`radius` must be positive, got {bounds.radius!r}")
-            return cls(_plain(center - radius), _plain(center + radius), radius, unit)
+            return cls(_plain(center - radius), _plain(center + radius), radius, unit, outside)
         if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
             raise ParameterError(f"`bounds` must be a pair (low, high), got {bounds!r}. {BOUNDS_HELP}")
         low = _one_per_column("low", bounds[0], n_features)
         high = _one_per_column("high", bounds[1], n_features)
-        return cls(_plain(low), _plain(high), None, unit)
+        return cls(_plain(low), _plain(high), None, unit, outside)
 
     def __post_init__(self) -> None:
         low, high = np.array(self.low), np.array(self.high)
@@ -170,6 +178,24 @@ class Domain:
         half_width = self.half_width if self.radius is None else np.full(self.n_features, self.radius)
         return half_width / LATTICE_RADIUS
 
+    def admits(self, rows: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each row is used: its coordinates are finite and, with outside="drop", inside."""
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        used = np.empty(len(rows), dtype=np.bool_)
+        if self.outside == "clip":
+            _find_finite(rows, used)
+        elif self.radius is None:
+            _find_in_box(rows, np.array(self.low), np.array(self.high), used)
+        else:
+            _find_in_ball(rows, self.midpoint, self.radius * (1 + _ON_THE_SPHERE), used)
+        return used
+
+    def admitted(self, rows: ArrayLike) -> FloatArray:
+        """The rows that aggregates see: those that are used, clipped. None has NaN or infinity, ever."""
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        used = self.admits(rows)
+        return self.clip(rows if used.all() else rows[used])
+
     def clip(self, rows: ArrayLike) -> FloatArray:
         """Clip rows to the domain: per coordinate for a box, towards the midpoint for a ball."""
         return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
@@ -217,6 +243,31 @@ def _one_per_column(name: str, value: object, n_features: int) -> FloatArray:
 
 def _plain(values: FloatArray) -> tuple[float, ...]:
     return tuple(float(v) for v in values)
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_finite(rows: FloatArray, out: NDArray[np.bool_]) -> None:
+    for i in range(rows.shape[0]):
+        out[i] = True
+        for j in range(rows.shape[1]):
+            out[i] &= math.isfinite(rows[i, j])
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_in_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: NDArray[np.bool_]) -> None:
+    for i in range(rows.shape[0]):
+        out[i] = True
+        for j in range(rows.shape[1]):
+            out[i] &= low[j] <= rows[i, j] <= high[j]  # false for NaN
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_in_ball(rows: FloatArray, midpoint: FloatArray, radius: float, out: NDArray[np.bool_]) -> None:
+    for i in range(rows.shape[0]):
+        squares = 0.0
+        for j in range(rows.shape[1]):
+            squares += ((rows[i, j] - midpoint[j]) / radius) ** 2
+        out[i] = squares <= 1.0  # false for NaN
 
 
 @numba.njit(cache=True, nogil=True)

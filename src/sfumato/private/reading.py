@@ -1,8 +1,11 @@
-"""Turn a row into coordinates and a person, using only its own values and public declarations."""
+"""Turn a row into coordinates and a person, using only its own values and public declarations.
+
+Proof: docs/proofs/reading.md.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray
-from sfumato.domain.columns import TICKS_PER_DAY, Columns, Coordinate, Missing
+from sfumato.domain.columns import TICKS_PER_DAY, Columns, Coordinate, Level
+from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError
+from sfumato.private.parsing import parse_booleans, parse_dates, parse_numbers
 
 Batch: TypeAlias = pa.RecordBatch | pa.Table
 Mask = NDArray[np.bool_]
@@ -20,17 +25,19 @@ DROP = "Drop or fill them, or drop these rows with missing='drop'"
 
 
 def read_rows(columns: Columns, batch: Batch) -> FloatArray:
-    """Rows of a batch as coordinates."""
-    rows, complete = _read(columns, batch)
+    """Complete rows of a batch as coordinates."""
+    rows = read_coordinates(columns, batch)
+    complete = complete_rows(rows, columns.missing)
     return rows if complete is None else rows[complete]
 
 
 def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
-    """The person and the coordinates of each row. A row without a person has a missing value."""
-    ids = batch.column(columns.unit)
-    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    rows, complete = _read(columns, batch)
-    known = ~pc.is_null(ids, nan_is_null=True).to_numpy(zero_copy_only=False)
+    """The person and the coordinates of each complete row."""
+    assert columns.unit is not None
+    ids = read_names(columns.unit, column_of(batch, columns.unit), columns.text)
+    rows = read_coordinates(columns, batch)
+    complete = complete_rows(rows, columns.missing)
+    known = ids.is_valid().to_numpy(zero_copy_only=False)
     if complete is None and known.all():
         return ids, rows
     if columns.missing == "error" and not known.all():
@@ -39,7 +46,17 @@ def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
     return ids.filter(pa.array(complete)), rows[complete]
 
 
-def complete_rows(rows: NDArray[Any], missing: Missing) -> Mask | None:
+def read_coordinates(columns: Columns, batch: Batch) -> FloatArray:
+    """Coordinates of all rows, with NaN or infinity where a row is incomplete."""
+    rows = np.empty((batch.num_rows, len(columns.coordinates)))
+    levels = _levels(columns)
+    for j, coordinate in enumerate(columns.coordinates):
+        values = column_of(batch, coordinate.column)
+        rows[:, j] = read_values(coordinate, values, columns.text, levels.get(coordinate.column, ()))
+    return rows
+
+
+def complete_rows(rows: NDArray[Any], missing: Literal["error", "drop"]) -> Mask | None:
     """Mask of the finite rows, or None if all are finite. With missing="error" all must be."""
     with np.errstate(all="ignore"):
         if rows.dtype.kind != "f" or np.isfinite(rows.sum(dtype=np.float64)):  # one pass, and no mask
@@ -50,34 +67,137 @@ def complete_rows(rows: NDArray[Any], missing: Missing) -> Mask | None:
     return complete
 
 
-def read_values(coordinate: Coordinate, values: pa.Array) -> FloatArray:
-    """Coordinates from a column's values, with NaN where one is missing."""
+def read_values(
+    coordinate: Coordinate, values: pa.Array, text: TextFormat, levels: tuple[Level, ...] = ()
+) -> FloatArray:
+    """Coordinates from a column's values, with NaN where one is missing and nothing stands in for it.
+
+    Parameters
+    ----------
+    coordinate : Coordinate
+    values : Arrow array
+    text : TextFormat
+    levels : tuple
+        All levels of the column: as text they are values, even if they are spelled like missing ones.
+    """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if is_text:
+        values = _without_missing(values, text, [level for level in levels if isinstance(level, str)])
+        numbers = _TEXT_READERS[coordinate.kind](values, text, coordinate.level)
+    else:
+        numbers = _typed(coordinate, values)
+    if coordinate.fill is not None:
+        numbers = np.where(np.isfinite(numbers), numbers, coordinate.fill)
+    return numbers
+
+
+def read_names(unit: str, values: pa.Array, text: TextFormat) -> pa.Array:
+    """Names of people: text, or integers. Null where one is missing."""
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if pa.types.is_null(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _without_missing(values, text) if text.missing_values else values
+    if pa.types.is_integer(kind):
+        return values
+    raise DataError(
+        f"column {unit!r} must hold text or integers to name people, got {kind}: numbers of other types have "
+        "several spellings. Read it as text, for example pd.read_csv(file, dtype={'id': str})"
+    )
+
+
+def read_texts(name: str, values: pa.Array, text: TextFormat) -> pa.Array:
+    """Values as text (large_string), each for itself. Null where one is missing."""
+    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    kind = values.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+    if not (is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise DataError(
+            f"column {name!r} must hold text, integers or booleans if its levels are private, got {kind}. "
+            "Give numbers and dates bounds=(low, high)"
+        )
+    return read_names(name, values.cast(pa.large_string()), text)
+
+
+def check_schema(columns: Columns, schema: pa.Schema) -> None:
+    """Raise if the schema shows a column of another type than declared. Reads no row."""
+    for coordinate in columns.coordinates:
+        kind = schema.field(coordinate.column).type
+        if coordinate.kind == "number" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise _refusal(coordinate, kind)
+        if coordinate.is_open:
+            read_texts(coordinate.column, pa.array([], kind), columns.text)
+        read_values(coordinate, pa.array([], kind), columns.text)
+    if columns.unit is not None:
+        read_names(columns.unit, pa.array([], schema.field(columns.unit).type), columns.text)
+
+
+def column_of(batch: Batch, name: str) -> pa.Array:
+    """A column of a batch, in one piece."""
+    column = batch.column(name)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _levels(columns: Columns) -> dict[str, tuple[Level, ...]]:
+    found: dict[str, tuple[Level, ...]] = {}
+    for coordinate in columns.coordinates:
+        if coordinate.level is not None:
+            found[coordinate.column] = (*found.get(coordinate.column, ()), coordinate.level)
+    return found
+
+
+def _without_missing(values: pa.Array, text: TextFormat, kept: list[str] | None = None) -> pa.Array:
+    """Text with null for the spellings that mean a missing value, except those that are kept."""
+    spellings = [spelling for spelling in text.missing_values if spelling not in (kept or ())]
+    if not spellings:
+        return values
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    is_missing = pc.is_in(values, pa.array(spellings, kind))
+    return pc.if_else(is_missing, pa.scalar(None, values.type), values)
+
+
+def _text_number(values: pa.Array, text: TextFormat, _: object) -> FloatArray:
+    return parse_numbers(values, text)
+
+
+def _text_date(values: pa.Array, text: TextFormat, _: object) -> FloatArray:
+    return parse_dates(values, text)
+
+
+def _text_level(values: pa.Array, text: TextFormat, level: object) -> FloatArray:
+    if isinstance(level, bool):
+        same = pc.equal(parse_booleans(values), level)
+    elif level is None:
+        same = _zeros(values)
+    elif isinstance(level, str):
+        same = pc.equal(values, level)
+    else:
+        numbers = pa.array(parse_numbers(values, text))
+        same = pc.if_else(values.is_valid(), pc.equal(numbers, level), None)
+    return _floats(same)
+
+
+_TEXT_READERS = {"number": _text_number, "date": _text_date, "level": _text_level}
+
+
+def _typed(coordinate: Coordinate, values: pa.Array) -> FloatArray:
     try:
-        numbers = _READERS[coordinate.kind](values, coordinate.level)
+        numbers = _TYPED_READERS[coordinate.kind](values, coordinate.level)
     except (pa.ArrowException, ValueError, TypeError):  # Arrow quotes values in its messages
         numbers = None
     if numbers is None:
-        wanted = f"column {coordinate.column!r} must hold {_WANTED[coordinate.kind]}"
-        raise DataError(f"{wanted}, got {values.type}. {_HINTS[coordinate.kind]}")
-    out: FloatArray = numbers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        raise _refusal(coordinate, values.type)
+    return _floats(numbers)
+
+
+def _floats(values: pa.Array) -> FloatArray:
+    out: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return out
 
 
-def _read(columns: Columns, batch: Batch) -> tuple[FloatArray, Mask | None]:
-    rows = np.empty((batch.num_rows, len(columns.coordinates)))
-    for j, coordinate in enumerate(columns.coordinates):
-        column = batch.column(coordinate.column)
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        first = 0
-        for chunk in chunks:
-            rows[first : first + len(chunk), j] = read_values(coordinate, chunk)
-            first += len(chunk)
-    return rows, complete_rows(rows, columns.missing)
-
-
-def _read_number(values: pa.Array, _: object) -> pa.Array | None:
+def _typed_number(values: pa.Array, _: object) -> pa.Array | None:
     kind = values.type
     known = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if pa.types.is_null(kind) or pa.types.is_decimal(kind) or known:
@@ -85,22 +205,40 @@ def _read_number(values: pa.Array, _: object) -> pa.Array | None:
     return None
 
 
-def _read_date(values: pa.Array, _: object) -> pa.Array | None:
+def _typed_date(values: pa.Array, _: object) -> pa.Array | None:
     if pa.types.is_date32(values.type):
         return values.cast(pa.int32())
     if pa.types.is_date64(values.type):
         values = values.cast(pa.timestamp("ms"))
+    if pa.types.is_null(values.type):
+        return values
     if not pa.types.is_timestamp(values.type):
         return None
     ticks = values.cast(pa.int64()).cast(pa.float64(), safe=False)
     return pc.divide(ticks, float(TICKS_PER_DAY[values.type.unit]))
 
 
-def _read_level(values: pa.Array, level: object) -> pa.Array | None:
-    return pc.equal(values, pa.scalar(level).cast(values.type))
+def _typed_level(values: pa.Array, level: object) -> pa.Array | None:
+    if pa.types.is_null(values.type):
+        return values
+    if level is None:
+        return _zeros(values)
+    same = pc.equal(values, pa.scalar(level).cast(values.type))
+    return pc.if_else(pc.is_nan(values), None, same) if pa.types.is_floating(values.type) else same
 
 
-_READERS = {"number": _read_number, "date": _read_date, "level": _read_level}
+def _zeros(values: pa.Array) -> pa.Array:
+    return pc.if_else(values.is_valid(), False, pa.scalar(None, pa.bool_()))
+
+
+_TYPED_READERS = {"number": _typed_number, "date": _typed_date, "level": _typed_level}
+
+
+def _refusal(coordinate: Coordinate, kind: pa.DataType) -> DataError:
+    wanted = f"column {coordinate.column!r} must hold {_WANTED[coordinate.kind]}"
+    return DataError(f"{wanted}, got {kind}. {_HINTS[coordinate.kind]}")
+
+
 _WANTED = {"number": "numbers or booleans", "date": "dates or times", "level": "values like its levels"}
 _HINTS = {
     "number": "Choose columns by name: bounds={'age': (0, 120), 'day': (date, date), 'kind': ['a', 'b']}",

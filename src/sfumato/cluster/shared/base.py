@@ -84,6 +84,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
 
+        Rows that a fit would leave out, for missing values or because they are outside, have the label -1.
+
         Parameters
         ----------
         X : array-like of shape (n, d)
@@ -92,8 +94,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         if self.release_.reading is not None:
             return self.release_.predict(X)
         options = {"reset": False, "ensure_min_samples": 0, "dtype": np.float64, "order": "C"}
-        rows = checked(lambda: validate_data(self, X, **options))
-        return self.release_.model.predict(rows)
+        rows = checked(lambda: validate_data(self, X, ensure_all_finite=False, **options))
+        return self.release_.predict(rows)
 
     def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
         if self._private_bounds:
@@ -114,8 +116,9 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         """
         unit = Unit(self.unit, self.max_rows_per_unit)
         if names_columns(self.bounds):
-            return read_bounds(self.bounds, None, unit)[1]
-        return Domain.from_bounds(_UNIT_BOX if self._private_bounds else self.bounds, n_features, unit)
+            return read_bounds(self.bounds, None, unit, outside=self.outside)[1]
+        bounds = _UNIT_BOX if self._private_bounds else self.bounds
+        return Domain.from_bounds(bounds, n_features, unit, self.outside)
 
     def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
         """Check the public facts of a table: its columns and bounds. Reads no rows from files."""
@@ -123,7 +126,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else self.bounds
-        table = open_table(X, bounds, unit, self.missing, name=name, validate=validate)
+        table = open_table(X, bounds, unit, self.missing, self.outside, name=name, validate=validate)
         if table.columns is not None:
             self.n_features_in_ = table.domain.n_features
             self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -181,8 +184,7 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
         ----------
         X : array-like of shape (n, d)
             A NumPy array, a pandas, polars or Spark data frame, an Arrow table, a ``pyarrow.dataset``, or a
-            path to a file, a folder or a pattern (Parquet, CSV, Feather). Rows outside the bounds are
-            clipped.
+            path to a file, a folder or a pattern (Parquet, Feather, CSV: see `scan_csv`).
         y : None
             Ignored, for compatibility with scikit-learn.
         """
@@ -195,7 +197,7 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
     def labels_(self) -> IntArray:
         """Clusters of the training rows, computed on demand for their holder: not private, not published.
 
-        Rows dropped for missing values have no label.
+        Rows that were left out, for missing values or because they are outside, have the label -1.
         """
         if "_table" not in vars(self):
             raise AttributeError(

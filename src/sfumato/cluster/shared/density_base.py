@@ -11,9 +11,11 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Cells
 from sfumato.curator import Questions
-from sfumato.domain import Grid
+from sfumato.domain import Grid, Outside
+from sfumato.domain.constraints import one_of
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.spans import Span, to_geojson
 from sfumato.release import write_whole
@@ -25,6 +27,9 @@ N_FALSE = 2**17  # empty cells that a sparse histogram lists on average: limits 
 
 class DensityClusterer(PrivateClusterer, ABC):
     """Base of the methods whose model is a set of spans."""
+
+    # Rows that were clipped to the edge would look like a dense place there.
+    outside: Outside = parameter(one_of("clip", "drop"), default="drop")
 
     @property
     def spans_(self) -> tuple[Span, ...]:

@@ -19,8 +19,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from sfumato.budget import Budget, Ledger
+from sfumato.domain import Outside
 from sfumato.domain.columns import Missing
-from sfumato.domain.constraints import Constraint, one_of, seed
+from sfumato.domain.constraints import Constraint, missing_rule, one_of, seed
 from sfumato.errors import ParameterError
 
 Number = float | Fraction | str
@@ -66,8 +67,12 @@ class SharedParameters:
         Column that identifies a person. By default every row counts as a separate person.
     max_rows_per_unit : int
         Maximum number of rows used per person. All noise grows in proportion.
-    missing : {"error", "drop"}
-        What to do with rows that have a missing value.
+    missing : {"error", "drop"} or mapping
+        What to do with rows that have a missing value, or one that is not what was declared. A mapping gives
+        columns a public value to use instead; rows that still miss one are dropped.
+    outside : {"clip", "drop"}
+        Whether rows outside the bounds are moved to the bounds, or left out. Density methods drop them unless
+        told otherwise.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -91,7 +96,8 @@ class SharedParameters:
     bounds: Any = parameter(default=None, published=False)
     unit: str | None = parameter(default=None, published=False)
     max_rows_per_unit: int = parameter(default=1, published=False)
-    missing: Missing = parameter(one_of("error", "drop"), default="error")
+    missing: Missing = parameter(missing_rule, default="error")
+    outside: Outside = parameter(one_of("clip", "drop"), default="clip")
     ledger: Ledger | None = parameter(default=None, published=False)
     random_state: int | None = parameter(seed, default=None, published=False)
 

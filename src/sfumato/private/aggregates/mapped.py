@@ -80,5 +80,5 @@ class Clipped(Mapped):
     domain: Domain
 
     def map(self, rows: FloatArray) -> FloatArray:
-        """Clip each row."""
-        return self.domain.clip(rows)
+        """The rows that the domain admits, clipped."""
+        return self.domain.admitted(rows)

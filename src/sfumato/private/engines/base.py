@@ -26,8 +26,12 @@ class Engine(Protocol):
 
 
 def add_rows(aggregate: Aggregate, state: IntArray, rows: NDArray[Any], domain: Domain) -> IntArray:
-    """Add rows to a state, block by block. Each is first clipped: no aggregate sees a row outside."""
+    """Add rows to a state, block by block: those that the domain admits, clipped.
+
+    This is the only way to an aggregate. So none ever sees NaN, infinity or a row outside, whatever was
+    checked before.
+    """
     stride = max(1, BLOCK_VALUES // domain.n_features)
     for first in range(0, len(rows), stride):
-        state = aggregate.add(state, domain.clip(rows[first : first + stride]))
+        state = aggregate.add(state, domain.admitted(rows[first : first + stride]))
     return state

@@ -11,22 +11,29 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sfumato.domain import Domain
-from sfumato.domain.columns import Columns, Missing
+from sfumato.domain.columns import Columns
+from sfumato.domain.text import TextFormat, TextTable, default_delimiter
 from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.sources.files import FileSource
 from sfumato.private.sources.frames import FrameSource
+from sfumato.private.sources.paths import Files
 from sfumato.private.sources.spark import SparkSource, is_spark
+from sfumato.private.sources.text import TextSource
 
-__all__ = ["FileSource", "FrameSource", "Source", "SparkSource", "is_outside", "open_source"]
+__all__ = ["FileSource", "FrameSource", "Source", "SparkSource", "TextSource", "is_outside", "open_source"]
 
 
 class Source(Protocol):
     """A table with named columns."""
 
     @property
+    def text(self) -> TextFormat:
+        """How text in it is read."""
+
+    @property
     def names(self) -> list[str]:
-        """Names of the columns. For files, reads the schema of the first."""
+        """Names of the columns. For files, reads the schema or the first line of the first."""
 
     def check_types(self, columns: Columns) -> None:
         """Raise if the schema shows a column of another type than declared."""
@@ -34,7 +41,7 @@ class Source(Protocol):
     def engine(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over the rows."""
 
-    def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
+    def people(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over one row per person: that person's number of rows."""
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -43,17 +50,22 @@ class Source(Protocol):
 
 def is_outside(X: object) -> bool:
     """Whether the table is in files or on Spark, and stays there."""
-    return isinstance(X, str | os.PathLike | ds.Dataset) or is_spark(X)
+    return isinstance(X, str | os.PathLike | ds.Dataset | TextTable) or is_spark(X)
 
 
-def open_source(X: Any) -> Source:
-    """Source of a table with named columns."""
+def open_source(X: Any, text: TextFormat | None = None) -> Source:
+    """Source of a table with named columns. Text files are read by `text` unless `X` says how."""
     if is_spark(X):
         return SparkSource(X)
     if isinstance(X, ds.Dataset):
-        return FileSource(X)
+        return FileSource.of(X)
+    if isinstance(X, TextTable):
+        return TextSource(Files.at(X.path, "text"), X.format)
     if isinstance(X, str | os.PathLike):
-        return FileSource.at(X)
+        files = Files.at(X)
+        if files.kind == "text":
+            return TextSource(files, text or TextFormat(default_delimiter(files.paths[0])))
+        return FileSource.at(files)
     if isinstance(X, np.ndarray) or not (isinstance(X, pa.RecordBatch) or hasattr(X, "columns")):
         raise ParameterError(
             f"`X` must have named columns if `unit` or `bounds` name columns, got {type(X).__name__}. Use a "

@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from sfumato.domain import Domain, FloatArray, IntArray
-from sfumato.domain.columns import Columns, Coordinate, Missing
+from sfumato.domain import Domain, FloatArray
+from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.text import TextFormat
 from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.spark import SparkEngine, quiet, quoted, spell_people
-from sfumato.private.reading import read_rows
+from sfumato.private.reading import complete_rows, read_coordinates, read_names
+from sfumato.private.sources.frames import TYPED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+# Spark's names of the types that may name people.
+_ARROW_TYPES = dict.fromkeys(("string", "char", "varchar"), pa.string())
+_ARROW_TYPES |= dict.fromkeys(("byte", "short", "integer", "long"), pa.int64())
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +31,7 @@ class SparkSource:
     """A Spark data frame, classic or Connect."""
 
     frame: DataFrame
+    text: TextFormat = TYPED
 
     @property
     def names(self) -> list[str]:
@@ -32,15 +39,18 @@ class SparkSource:
         return [str(name) for name in self.frame.columns]
 
     def check_types(self, columns: Columns) -> None:
-        """Do nothing: Spark's types are checked when workers read."""
+        """Raise if the unit has another type than text or integers. Others are checked when workers read."""
+        if columns.unit is not None:
+            kind = _ARROW_TYPES.get(self.frame.schema[columns.unit].dataType.typeName(), pa.float64())
+            read_names(columns.unit, pa.array([], kind), columns.text)
 
     def engine(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over the rows."""
         return SparkEngine(self.frame, columns, domain)
 
-    def people(self, unit: str, missing: Missing, domain: Domain) -> Engine:
+    def people(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over one row per person: that person's number of rows."""
-        frame = people_frame(self.frame, Columns((), unit, missing))
+        frame = people_frame(self.frame, columns)
         return SparkEngine(frame, Columns((Coordinate("n_rows"),)), domain)
 
     def batches(self, columns: Columns) -> NoReturn:
@@ -62,7 +72,7 @@ def people_frame(frame: DataFrame, columns: Columns) -> DataFrame:
 
 
 def labelled(
-    frame: DataFrame, columns: Columns, predict: Callable[[FloatArray], IntArray], name: str
+    frame: DataFrame, columns: Columns, label: Callable[[FloatArray], pa.Array], name: str
 ) -> DataFrame:
     """The frame with one more column, which workers compute from the coordinates of each row."""
     names = list(frame.columns)
@@ -70,8 +80,8 @@ def labelled(
         raise ParameterError(f"`column` must be a new name, got {name!r}, which the table already has")
     with quiet():
         plain = frame.toDF(*(f"column{j}" for j in range(len(names))))
-        label = partial(_label_batches, columns, names, predict)
-        return plain.mapInArrow(label, _longer(plain.schema)).toDF(*names, name)
+        labels = partial(_label_batches, columns, names, label)
+        return plain.mapInArrow(labels, _longer(plain.schema)).toDF(*names, name)
 
 
 def _longer(schema: Any) -> Any:
@@ -83,10 +93,11 @@ def _longer(schema: Any) -> Any:
 def _label_batches(
     columns: Columns,
     names: list[str],
-    predict: Callable[[FloatArray], IntArray],
+    label: Callable[[FloatArray], pa.Array],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """On a worker: append the label of each row."""
     for batch in batches:
-        labels = predict(read_rows(columns, batch.rename_columns(names)))
-        yield batch.append_column("label", pa.array(labels, pa.int64()))
+        rows = read_coordinates(columns, batch.rename_columns(names))
+        complete_rows(rows, columns.missing)  # may raise
+        yield batch.append_column("label", label(rows))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Unit
 from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
 from sfumato.public.density.dbscan import Guarantee
 from sfumato.public.density.histogram import NoisyHistogram
@@ -42,6 +45,7 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Grid,
         Columns,
         Coordinate,
+        TextFormat,
         Domain,
         Unit,
     )
@@ -67,7 +71,9 @@ def encode(value: Any) -> Any:
         return value.item()
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
-    return value
+    if isinstance(value, Mapping):
+        return {str(name): encode(item) for name, item in value.items()}
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def decode(data: Any) -> Any:

@@ -1,0 +1,123 @@
+"""Tables in text files. Every column is read as text, and each value is parsed for itself later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import pyarrow as pa
+
+from sfumato.domain import Domain
+from sfumato.domain.columns import Columns
+from sfumato.domain.text import TextFormat
+from sfumato.errors import DataError, ParameterError
+from sfumato.private.engines.base import Engine
+from sfumato.private.engines.files import FileEngine
+from sfumato.private.records import decoded, first_record, split_records
+from sfumato.private.sources.frames import people_engine
+from sfumato.private.sources.paths import Files, ticking
+from sfumato.progress import reporter
+
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """A table in text files. Before a fold, only the first line is read, for the names.
+
+    Parameters
+    ----------
+    files : Files
+    text : TextFormat
+    """
+
+    files: Files
+    text: TextFormat
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        own = self._names_in(self.files.paths[0])
+        if both := set(own) & set(self.files.in_path_names):
+            raise DataError(
+                f"column {both.pop()!r} must be in the files or in the names of folders, not both"
+            )
+        return [*own, *self.files.in_path_names]
+
+    def check_types(self, columns: Columns) -> None:
+        """Do nothing: text has no type, and what does not parse is missing."""
+
+    def engine(self, columns: Columns, domain: Domain) -> Engine:
+        """Engine over the rows."""
+        return FileEngine(partial(self.batches, columns), columns, domain)
+
+    def people(self, columns: Columns, domain: Domain) -> Engine:
+        """Engine over one row per person: that person's number of rows."""
+        return people_engine(columns, self.batches(columns), domain)
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns to be read, as text."""
+        return ticking(self._sized(columns.source_names), self.files.n_bytes, reporter())
+
+    def _sized(self, wanted: list[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
+        for path in self.files.paths:
+            names, in_path = self._names_in(path), self.files.in_path(path)
+            here = [name for name in wanted if name not in self.files.in_path_names]
+            if lacking := set(here) - set(names):
+                raise DataError(
+                    f"every file of {self.files.place!r} must have a column {lacking.pop()!r}, as the first "
+                    "has"
+                )
+            with self._opened(path) as stream:
+                chunks = decoded(stream.read, self.text.encoding)
+                places = [names.index(name) for name in here]
+                skip = self.text.header
+                for arrays, n_bytes in split_records(chunks, self.text, len(names), places):
+                    values = dict(zip(here, (array[skip:] for array in arrays), strict=True))
+                    yield _batch(values, in_path, wanted, len(arrays[0]) - skip), n_bytes
+                    skip = False
+
+    def _names_in(self, path: str) -> list[str]:
+        """Names of the columns of a file: as given, or from its first line."""
+        try:
+            with self._opened(path) as stream:
+                first = first_record(decoded(stream.read, self.text.encoding, 2**16), self.text)
+        except (pa.ArrowException, OSError, EOFError):
+            raise self.files.unreadable() from None
+        if first is None:
+            raise DataError(
+                f"{self.files.place!r} must have a first line with the names of the columns, got none"
+            )
+        if self.text.names:
+            if len(self.text.names) != len(first):
+                raise ParameterError(
+                    f"`names` must name all {len(first)} columns, got {len(self.text.names)}"
+                )
+            return list(self.text.names)
+        if not self.text.header:
+            return [f"column{i + 1}" for i in range(len(first))]
+        if any(_UNKNOWN in name for name in first):
+            raise DataError(
+                f"the first line must be in the encoding {self.text.encoding!r}, got other bytes. Give the "
+                "encoding: sfumato.scan_csv(path, encoding='latin-1')"
+            )
+        if len(set(first)) < len(first):
+            raise DataError(
+                "the names in the first line must be distinct. If it is a row, give `names` or header=False "
+                "to `scan_csv`"
+            )
+        return first
+
+    def _opened(self, path: str) -> pa.NativeFile:
+        return self.files.filesystem.open_input_stream(path)
+
+
+def _batch(
+    values: dict[str, pa.Array], in_path: dict[str, str | None], wanted: list[str], n_rows: int
+) -> pa.RecordBatch:
+    arrays = [
+        values[name] if name in values else pa.repeat(pa.scalar(in_path.get(name), pa.large_string()), n_rows)
+        for name in wanted
+    ]
+    return pa.record_batch(arrays, names=wanted)
