@@ -135,9 +135,20 @@ def test_the_order_and_the_names_of_records_do_not_matter():
 
 
 @pytest.mark.parametrize("delta", [1e-14, 1e-25, 1e-60])
-def test_a_delta_below_the_rounding_of_the_tables_is_left_to_renyi(delta):
-    assert _pld_epsilon([gaussian(5)], delta, 1e-4) == math.inf
-    assert 0 < epsilon_at([gaussian(5)], delta) < math.inf
+def test_tables_are_better_than_renyi_at_any_delta_in_use(delta):
+    assert 0.9 * _renyi_epsilon([gaussian(5)], delta) < _pld_epsilon([gaussian(5)], delta, 1e-4)
+    assert _pld_epsilon([gaussian(5)], delta, 1e-4) < _renyi_epsilon([gaussian(5)], delta)
+
+
+def test_the_smallest_deltas_are_left_to_renyi():
+    assert _pld_epsilon([gaussian(5)], 1e-200, 1e-4) == math.inf
+    assert 0 < epsilon_at([gaussian(5)], 1e-200) < math.inf
+
+
+def test_a_pure_sum_that_is_no_float_is_rounded_up():
+    third = laplace(3)
+    assert Fraction(epsilon_at([third], 0)) > Fraction(1, 3)
+    assert epsilon_at([laplace("10/3")], 0) == 0.3
 
 
 def test_a_very_wide_gaussian_is_left_to_renyi():

@@ -7,22 +7,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 
 import numpy as np
 from dp_accounting import rdp
-from dp_accounting.pld import common, privacy_loss_distribution
 from numpy.typing import NDArray
 
+from sfumato.budget.exact import float_up
+from sfumato.budget.losses import Losses, composed_epsilon, gaussian_losses, laplace_losses
 from sfumato.budget.records import Record
 
 # The best order is near 1 + sqrt(log(1/delta)/rho): small budgets need large orders.
 RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.0**60, 1200)])
-# Tables of losses are sums and convolutions of floats: an allowance for their rounding comes off delta. They
-# list a discrete Gaussian point by point: wide ones would take minutes. Beyond, Rényi orders alone decide.
-PLD_ROUNDING = 1e-14
-SMALLEST_PLD_DELTA = 1e-13
+# Tables list a discrete Gaussian point by point: wide ones would take seconds. The smallest delta keeps all
+# exponents within the proof of their rounding. Beyond, Rényi orders alone decide.
+SMALLEST_PLD_DELTA = 1e-100
 WIDEST_PLD_SIGMA = 2**11
+FINEST = 2e-5  # of the total: the interval of the longest tables
 
 
 def pure_epsilon(records: Sequence[Record]) -> Fraction | None:
@@ -39,9 +39,9 @@ def total_rho(records: Sequence[Record]) -> Fraction:
 def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: float = 1e-4) -> float:
     """Smallest epsilon that the records together are proved to satisfy at this `delta`.
 
-    It is the smallest of three valid bounds: the sum of pure costs, privacy-loss distributions (tabulated in
-    steps of about `precision` times the total, rounded up), and Rényi orders. Records with a threshold are
-    added by basic composition, because what is asked after them may depend on what they showed
+    It is the smallest of three valid bounds: the sum of pure costs, privacy-loss distributions (their tables
+    add about `precision` to the relative variance of the loss), and Rényi orders. Records with a threshold
+    are added by basic composition, because what is asked after them may depend on what they showed
     (docs/proofs/levels.md).
     """
     own_delta = sum((record.delta for record in records), Fraction(0))
@@ -52,12 +52,13 @@ def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: fl
     own = sum((record.epsilon for record in records if record.delta and record.epsilon), Fraction(0))
     plain = [record for record in records if not record.delta]
     spare = float(Fraction(delta) - own_delta) * (1 - 2**-52)  # rounded down
-    return float(own) + _plain_epsilon_at(plain, spare, precision)
+    rest = _plain_epsilon_at(plain, spare, precision)
+    return rest if math.isinf(rest) else float_up(own + Fraction(repr(rest)))
 
 
 def _plain_epsilon_at(records: Sequence[Record], delta: float, precision: float) -> float:
     pure = pure_epsilon(records)
-    bounds = [math.inf if pure is None else float(pure)]
+    bounds = [math.inf if pure is None else float_up(pure)]
     if delta > 0 and records:
         bounds += [_pld_epsilon(records, delta, precision), _renyi_epsilon(records, delta)]
     return min(bounds)
@@ -78,31 +79,26 @@ def _pld_epsilon(records: Sequence[Record], delta: float, precision: float) -> f
     if delta < SMALLEST_PLD_DELTA or any(record.scale > WIDEST_PLD_SIGMA for record in gaussians):
         return math.inf
     repeats = Counter(replace(record, step="") for record in records)
-    parts = [_loss_distribution(r, precision * max(size, 1e-6)).self_compose(n) for r, n in repeats.items()]
-    composed = reduce(lambda a, b: a.compose(b), parts)
-    return float(composed.get_epsilon_for_delta(delta - PLD_ROUNDING))
+    steps = [(_losses(record, delta), times) for record, times in repeats.items()]
+    interval = max(size, 1e-6) * max(math.sqrt(precision / len(records)), FINEST)
+    return composed_epsilon(steps, delta, interval)
 
 
-def _loss_distribution(record: Record, interval: float) -> privacy_loss_distribution.PrivacyLossDistribution:
+def _losses(record: Record, delta: float) -> Losses:
     scale, shift = float(record.scale), record.sensitivity.l1
     if record.epsilon is None:
-        return privacy_loss_distribution.from_discrete_gaussian_mechanism(
-            scale, sensitivity=shift, value_discretization_interval=interval
-        )
+        return gaussian_losses(scale, shift, delta)
     # Tabulating a long shift is slow and hardly better than the bound for any pure mechanism.
     if record.mechanism == "discrete Laplace" and _is_scalar(record) and shift <= 2**10:
-        return privacy_loss_distribution.from_discrete_laplace_mechanism(
-            1 / scale, sensitivity=shift, value_discretization_interval=interval
-        )
-    return privacy_loss_distribution.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(float(record.epsilon), 0.0),
-        value_discretization_interval=interval,
-    )
+        return laplace_losses(scale, shift)
+    return laplace_losses(1 / float(record.epsilon), 1)
 
 
 def _renyi_epsilon(records: Sequence[Record], delta: float) -> float:
     divergences = sum(_renyi_divergence(record) for record in records)
-    epsilon, _ = rdp.compute_epsilon(RENYI_ORDERS, divergences, delta)
+    # What the sum and the conversion may lose by rounding is added first.
+    above = divergences * (1 + 2.0**-40 + 2.0**-52 * len(records))
+    epsilon, _ = rdp.compute_epsilon(RENYI_ORDERS, above, delta * (1 - 2.0**-40))
     return float(epsilon)
 
 

@@ -61,3 +61,13 @@ def shorten_up(value: Fraction) -> Fraction:
     if value.denominator.bit_length() <= 512:
         return value
     return Fraction(math.ceil(value * 2**400), 2**400)
+
+
+def float_up(value: Fraction) -> float:
+    """Nearest float, or the next one above it if the decimal that it stands for is below `value`.
+
+    >>> float_up(Fraction(3, 10)), float_up(Fraction(1, 3))
+    (0.3, 0.33333333333333337)
+    """
+    nearest = float(value)
+    return nearest if Fraction(repr(nearest)) >= value else math.nextafter(nearest, math.inf)
