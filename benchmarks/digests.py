@@ -1,9 +1,10 @@
 """Digests of seeded releases: what a change that should change nothing must leave as it was.
 
 ``python -m benchmarks.digests record before.json`` fits every estimator with every kind of budget on every
-kind of table and writes the SHA-256 of each release. ``python -m benchmarks.digests compare before.json
-after.json`` lists what differs. Library version and date are left out. Digests hold for one machine: another
-one may round differently. ``python -m benchmarks.digests time`` prints how long some fits take.
+kind of table and writes the SHA-256 of each model, its bounds and its noise. ``python -m benchmarks.digests
+compare before.json after.json`` lists what differs. What else a release says is left out. Digests hold for
+one machine: another one may round differently. ``python -m benchmarks.digests time`` prints how long some
+fits take.
 """
 
 from __future__ import annotations
@@ -110,18 +111,20 @@ def _mixed(persons: pd.DataFrame) -> tuple[Any, tuple[Any]]:
 
 
 def _release(estimator: Any, tables: tuple[Any, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = estimator.fit(*tables).release_.to_dict()
-    return {name: part for name, part in found.items() if name not in ("created", "library")}
+    found = estimator.fit(*tables).release_
+    domain, content = found.domain, found.to_dict()
+    noise = [(record.step, record.mechanism, str(record.scale)) for record in found.privacy.steps]
+    return {"model": content["model"], "bounds": (domain.low, domain.high, domain.radius), "noise": noise}
 
 
 def _bounds(frame: pd.DataFrame, budget: dict[str, Any]) -> dict[str, Any]:
     found = sfumato.estimate_bounds(frame, random_state=SEED, **budget)
-    return {"low": found.low, "high": found.high, "privacy": found.privacy.to_dict()}
+    return {"low": found.low, "high": found.high, "noise": [str(r.scale) for r in found.privacy.steps]}
 
 
 def _cap(persons: pd.DataFrame, budget: dict[str, Any]) -> dict[str, Any]:
     found = sfumato.suggest_max_rows(persons, "person", random_state=SEED, **budget)
-    return {"max_rows": found.max_rows, "privacy": found.privacy.to_dict()}
+    return {"max_rows": found.max_rows, "noise": [str(r.scale) for r in found.privacy.steps]}
 
 
 def record(path: Path) -> None:

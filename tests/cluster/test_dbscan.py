@@ -168,8 +168,17 @@ def test_spans_and_cells():
     assert set(np.unique(model.labels_)) <= {-1, 0, 1}
 
 
-def test_rows_outside_the_bounds_count_at_their_border():
-    model = fitted(np.concatenate([two_clumps(), np.full((2000, 2), [50.0, -50.0])]))
+FAR = np.full((2000, 2), [50.0, -50.0])
+
+
+def test_rows_outside_the_bounds_are_left_out():
+    model = fitted(np.concatenate([two_clumps(), FAR]))
+    assert model.n_clusters_ == 2
+    assert model.predict([[50.0, -50.0], [1.0, -1.0], [1e300, -1e300]]).tolist() == [-1, -1, -1]
+
+
+def test_rows_outside_the_bounds_count_at_their_border_if_clipped():
+    model = fitted(np.concatenate([two_clumps(), FAR]), outside="clip")
     assert model.n_clusters_ == 3
     far = model.predict([[50.0, -50.0], [1.0, -1.0], [1e300, -1e300], [-50.0, 50.0]])
     assert far[0] == far[1] == far[2] >= 0

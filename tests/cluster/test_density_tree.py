@@ -205,8 +205,19 @@ def test_budgets(budget):
     assert fitted(**budget).n_clusters_ == 3
 
 
-def test_rows_outside_the_bounds_count_at_their_border():
-    model = fitted(np.concatenate([three_hills(), np.full((1000, 2), [40.0, 40.0])]))
+FAR = np.full((1000, 2), [40.0, 40.0])
+
+
+def test_rows_outside_the_bounds_are_left_out():
+    rows = np.concatenate([FAR, three_hills()])
+    model = fitted(rows)
+    assert model.n_clusters_ == 3
+    assert (model.labels_[: len(FAR)] == -1).all()
+    assert len(model.labels_) == len(rows)
+
+
+def test_rows_outside_the_bounds_count_at_their_border_if_clipped():
+    model = fitted(np.concatenate([three_hills(), FAR]), outside="clip")
     far = model.predict([[40.0, 40.0], [1.0, 1.0], [1e300, 1e300]])
     assert far[0] == far[1] == far[2] >= 0
     assert model.predict([[-40.0, 40.0]]).tolist() == [-1]

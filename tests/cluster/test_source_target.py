@@ -240,7 +240,7 @@ def test_bad_parameters(parameters, words, target, tmp_path):
     ("source", "words"),
     [
         (np.full((17, 3), SECRET), "source has 3 features, but SourceTargetClustering is expecting 2"),
-        (np.array([[SECRET, np.nan]]), "`source` must have no missing values"),
+        (np.array([[SECRET, np.nan]]), "`source` must have finite values only"),
         (np.array([["Ada", "Lovelace"]]), "`source` must be a table of numbers"),
         (np.full(17, SECRET), "`source` must have two dimensions"),
     ],

@@ -27,9 +27,10 @@ UNUSED = -1  # label of a row that has a missing value, or that lies outside and
 
 
 def rows_of(table: Table) -> FloatArray:
-    """All rows of an opened table that are used."""
-    blocks = (rows[_used(table.domain, table.columns, rows)] for rows in _blocks(table._rows, table.columns))
-    return np.concatenate([np.empty((0, table.domain.n_features)), *blocks])
+    """All complete rows of an opened table, also those outside."""
+    blocks = _blocks(table._rows, table.columns)
+    complete = (rows[np.isfinite(rows).all(axis=1)] for rows in blocks)
+    return np.concatenate([np.empty((0, table.domain.n_features)), *complete])
 
 
 def labels_of(table: Table, predict: Predict) -> IntArray:

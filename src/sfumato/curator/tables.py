@@ -105,7 +105,7 @@ def _open_array(
     options = {"ensure_min_samples": 0, "dtype": _DTYPES, "ensure_all_finite": False}
     rows = checked(lambda: validate(X, **options), name)
     if missing == "error":
-        complete_rows(rows, missing)
+        complete_rows(rows, missing, name)
     names = _names(X)
     check_spoken(names)
     domain = Domain.from_bounds(bounds, rows.shape[1], outside=outside)

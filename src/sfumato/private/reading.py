@@ -56,14 +56,14 @@ def read_coordinates(columns: Columns, batch: Batch) -> FloatArray:
     return rows
 
 
-def complete_rows(rows: NDArray[Any], missing: Literal["error", "drop"]) -> Mask | None:
+def complete_rows(rows: NDArray[Any], missing: Literal["error", "drop"], name: str = "X") -> Mask | None:
     """Mask of the finite rows, or None if all are finite. With missing="error" all must be."""
     with np.errstate(all="ignore"):
         if rows.dtype.kind != "f" or np.isfinite(rows.sum(dtype=np.float64)):  # one pass, and no mask
             return None
     complete: Mask = np.isfinite(rows).all(axis=1)
     if missing == "error" and not complete.all():
-        raise DataError(f"the table must contain finite values only, got missing or infinite ones. {DROP}")
+        raise DataError(f"`{name}` must have finite values only, got missing or infinite ones. {DROP}")
     return complete
 
 

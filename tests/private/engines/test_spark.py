@@ -130,7 +130,7 @@ def test_no_person_is_in_two_batches(n_rows, n_people, length):
     batch = pa.RecordBatch.from_pydict({"unit": pa.array(people, pa.binary()), "place": np.arange(n_rows)})
     cut = [batch.slice(first, length) for first in range(0, n_rows, length)]
     empty = [piece for batch in cut for piece in (batch.slice(0, 0), batch)]
-    whole = list(engine_module._whole_people(iter(empty)))
+    whole = list(engine_module.whole_people(iter(empty)))
     assert [place for batch in whole for place in batch["place"].to_pylist()] == list(range(n_rows))
     seen = [set(batch["unit"].to_pylist()) for batch in whole]
     assert sum(map(len, seen)) == len(set().union(*seen))
@@ -219,7 +219,7 @@ def test_an_error_on_a_worker_is_one_line(spark, unit):
     domain = DOMAIN if unit is None else capped(1)
     engine = SparkEngine(frame_of(spark, rows, some_people()).coalesce(1), columns(unit=unit), domain)
     assert error_of(engine).startswith(
-        "the table must contain finite values only, got missing or infinite ones"
+        "`X` must have finite values only, got missing or infinite ones"
     )
 
 

@@ -29,7 +29,7 @@ class DensityClusterer(PrivateClusterer, ABC):
     """Base of the methods whose model is a set of spans."""
 
     # Rows that were clipped to the edge would look like a dense place there.
-    outside: Outside = parameter(one_of("clip", "drop"), default="drop")
+    outside: Outside = parameter(one_of("clip", "drop"), default="drop", kw_only=True)
 
     @property
     def spans_(self) -> tuple[Span, ...]:

@@ -31,7 +31,9 @@ T = TypeVar("T")
 MOST_CLUSTERS = 10**6  # above any use; keeps arrays within memory
 
 
-def parameter(check: Constraint | None = None, *, default: Any, published: bool = True) -> Any:
+def parameter(
+    check: Constraint | None = None, *, default: Any, published: bool = True, kw_only: Any = dataclasses.MISSING
+) -> Any:
     """A field of an estimator.
 
     Parameters
@@ -41,8 +43,11 @@ def parameter(check: Constraint | None = None, *, default: Any, published: bool 
     default : object
     published : bool
         Whether the release states the value.
+    kw_only : bool, optional
+        Whether it must be given by name. Shared parameters must, and so must those that change their default.
     """
-    return dataclasses.field(default=default, metadata={"check": check, "published": published})
+    metadata = {"check": check, "published": published}
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
 def check_fields(estimator: Any) -> None:
