@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import datetime
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +14,8 @@ from sfumato.errors import ParameterError
 # The usual spellings of "no value". A declared level is never missing, even if spelled like one of these.
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "NaT", "<NA>")
 TABS = (".tsv", ".tab")  # endings of files that have tabs between their values
+# Encodings in which characters of one line can change how the next ones are read.
+_STATEFUL = ("utf-7", "hz", "iso2022", "unicode", "raw-unicode", "punycode", "idna")
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,14 @@ class TextFormat:
     thousands : str
         Mark between the thousands of numbers, or none.
     encoding : str
-        Any encoding of Python, for example "latin-1".
+        Any encoding of Python that reads each line for itself, for example "latin-1".
     quote : str
         Character around values that contain the delimiter, a line break or, doubled, itself; or none.
     header : bool
         Whether the first line has the names of the columns.
     names : tuple of str
-        Names to use instead. Without a header and names, the columns are column1, column2, ...
+        Names to use instead. Without a header and names, the columns are column1, column2, ... and `bounds`
+        must choose some of them: no row may tell how many there are.
     dates : tuple of str
         Formats of dates and times, as for `datetime.strptime`, tried in this order. None means ISO 8601.
     missing_values : tuple of str
@@ -61,15 +66,39 @@ class TextFormat:
                 raise ParameterError(f"`{name}` must not be part of a number or a line break, got {mark!r}")
         if self.delimiter == self.quote or self.decimal == self.thousands:
             raise ParameterError("`delimiter` and `quote`, `decimal` and `thousands` must differ")
-        try:
-            codecs.lookup(self.encoding)
-        except (LookupError, TypeError, ValueError):
-            raise ParameterError(f"`encoding` must be one that Python knows, got {self.encoding!r}") from None
+        _check_encoding(self.encoding)
         for name in ("names", "dates", "missing_values"):
             if not all(isinstance(text, str) for text in getattr(self, name)):
                 raise ParameterError(f"`{name}` must be a list of strings, got {getattr(self, name)!r}")
         if len(set(self.names)) < len(self.names):
             raise ParameterError(f"`names` must be distinct, got {self.names!r}")
+        for one in self.dates:
+            _check_date_format(one)
+
+    @property
+    def tells_names(self) -> bool:
+        """Whether the names of the columns are known, from a header or as given."""
+        return self.header or bool(self.names)
+
+
+def _check_encoding(encoding: object) -> None:
+    try:
+        is_known = isinstance(encoding, str) and bool("a\n".encode(encoding))
+    except (LookupError, ValueError):
+        is_known = False
+    if not is_known or codecs.lookup(str(encoding)).name.startswith(_STATEFUL):
+        raise ParameterError(
+            f"`encoding` must be one that Python knows and that reads each line for itself, got {encoding!r}"
+        )
+
+
+def _check_date_format(one: str) -> None:
+    try:
+        datetime.datetime.strptime(datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC).strftime(one), one)
+    except (ValueError, re.error):
+        raise ParameterError(
+            f"`dates` must be formats that `datetime.strptime` knows, for example '%d.%m.%Y', got {one!r}"
+        ) from None
 
 
 @dataclass(frozen=True)

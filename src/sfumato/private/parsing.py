@@ -27,6 +27,7 @@ _MOST_EXACT = 2**53  # integers up to this are floats
 _TENS: FloatArray = np.array([10.0**power for power in range(23)])
 _FAR = 300  # decimal exponents from which on Arrow may refuse a number
 _NUMBERS = (int, float, Decimal, Fraction, np.integer, np.floating)
+_NAN_KINDS = (float, Decimal, np.floating, datetime.date, np.datetime64)  # with values that mean "missing"
 
 
 def parse_numbers(values: pa.Array, text: TextFormat) -> FloatArray:
@@ -114,7 +115,7 @@ def parse_booleans(values: pa.Array) -> pa.Array:
 
 
 def spell(values: Iterable[object]) -> pa.Array:
-    """Objects as text, each for itself. Null for those that are no text, number, date or boolean.
+    """Objects as text, each for itself. Null for NaN, and for what is no text, number, date or boolean.
 
     A float is spelled so that it parses to the same float.
 
@@ -144,6 +145,8 @@ def _spelled(value: object) -> str | None:
         if isinstance(value, str):
             value.encode()  # not all strings can be written
             return str(value)
+        if isinstance(value, _NAN_KINDS) and value != value:
+            return None
         if isinstance(value, bool | np.bool_ | int | np.integer):
             return str(value)
         if isinstance(value, _NUMBERS):

@@ -2,7 +2,8 @@
 
 A record ends at a line break outside quotes. Its values stand between delimiters. A value may be quoted; then
 it may contain delimiters and line breaks, and a doubled quote stands for one. Lines without a character are
-no records. A record with another number of values than there are columns has missing values only.
+no records. A record with another number of values than there are columns has missing values only. Where the
+number of columns is not declared, a record has the values that it has, and others are missing.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ _BOM = codecs.BOM_UTF8
 _NEW_LINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
 
 
-def decoded(read: Callable[[int], bytes], encoding: str, n_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+def decoded(read: Callable[[int], bytes], encoding: str, n_bytes: int | None = None) -> Iterator[bytes]:
     """Chunks of a file in UTF-8, without a byte order mark. What cannot be decoded is replaced by U+FFFD."""
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     decoder = codecs.getincrementaldecoder("utf-8-sig" if is_utf8 else encoding)(errors="replace")
-    while chunk := read(n_bytes):
-        yield decoder.decode(chunk).encode()
-    yield decoder.decode(b"", final=True).encode()
+    while chunk := read(n_bytes or CHUNK_BYTES):
+        yield decoder.decode(chunk).encode(errors="replace")
+    yield decoder.decode(b"", final=True).encode(errors="replace")
 
 
 def split_records(
-    chunks: Iterator[bytes], text: TextFormat, n_columns: int, wanted: Sequence[int]
+    chunks: Iterator[bytes], text: TextFormat, n_columns: int | None, wanted: Sequence[int]
 ) -> Iterator[tuple[list[pa.Array], int]]:
     """Batches of records: the values of each wanted column, as text, and how many bytes they took.
 
@@ -44,7 +45,8 @@ def split_records(
     chunks : iterator of bytes
         In UTF-8. Where it is cut makes no difference.
     text : TextFormat
-    n_columns : int
+    n_columns : int or None
+        None if it is not declared: records may then have any number of values.
     wanted : sequence of int
         Numbers of the columns to return.
 
@@ -56,7 +58,7 @@ def split_records(
     ['1', '2', None] ['a, b', 'c', None] 15
     """
     marks = ord(text.delimiter), ord(text.quote) if text.quote else -1
-    places = np.full(n_columns, -1, dtype=np.int64)
+    places = np.full(max(wanted, default=0) + 1 if n_columns is None else n_columns, -1, dtype=np.int64)
     places[list(wanted)] = np.arange(len(wanted))
     rest = b""
     for chunk, is_last in _with_last(chunks):
@@ -65,8 +67,8 @@ def split_records(
             continue  # a record may be longer than a chunk: do not start again for every small one
         data = np.frombuffer(rest, dtype=np.uint8)
         n_most = int(np.count_nonzero((data == _NEW_LINE) | (data == _RETURN))) + 1
-        values = np.empty((len(wanted), n_most, 2), dtype=np.int64)
-        n_records, n_bytes = _find_values(data, *marks, places, is_last, values)
+        values = np.full((len(wanted), n_most, 2), -1, dtype=np.int64)
+        n_records, n_bytes = _find_values(data, *marks, places, n_columns is None, is_last, values)
         if n_records:
             yield [_as_arrow(data, values[j, :n_records], marks[1]) for j in range(len(wanted))], n_bytes
         rest = rest[n_bytes:]
@@ -137,9 +139,15 @@ def _end_of_value(data: Bytes, start: int, delimiter: int, quote: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _find_values(
-    data: Bytes, delimiter: int, quote: int, places: IntArray, is_last: bool, out: IntArray
+    data: Bytes,
+    delimiter: int,
+    quote: int,
+    places: IntArray,
+    any_number: bool,
+    is_last: bool,
+    out: IntArray,
 ) -> tuple[int, int]:
-    """Find where the wanted values of all complete records start and stop; -1 if they are missing.
+    """Find where the wanted values of all complete records start and stop; -1 if they are missing, as before.
 
     Returns the numbers of records and of bytes used.
     """
@@ -159,7 +167,7 @@ def _find_values(
                 out[places[column], n_records, 1] = stop
             column += 1
             place = stop + 1
-        if column != n_columns:
+        if column != n_columns and not any_number:
             out[:, n_records, :] = -1
         n_records += 1
         start = min(place, n_bytes)

@@ -16,7 +16,7 @@ from sfumato.domain.text import TextFormat, TextTable, default_delimiter
 from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.sources.files import FileSource
-from sfumato.private.sources.frames import FrameSource
+from sfumato.private.sources.frames import FrameSource, is_lazy
 from sfumato.private.sources.paths import Files
 from sfumato.private.sources.spark import SparkSource, is_spark
 from sfumato.private.sources.text import TextSource
@@ -49,8 +49,8 @@ class Source(Protocol):
 
 
 def is_outside(X: object) -> bool:
-    """Whether the table is in files or on Spark, and stays there."""
-    return isinstance(X, str | os.PathLike | ds.Dataset | TextTable) or is_spark(X)
+    """Whether the table is in files, on Spark or a plan of polars: it has named columns, but no rows here."""
+    return isinstance(X, str | os.PathLike | ds.Dataset | TextTable) or is_spark(X) or is_lazy(X)
 
 
 def open_source(X: Any, text: TextFormat | None = None) -> Source:
@@ -66,7 +66,9 @@ def open_source(X: Any, text: TextFormat | None = None) -> Source:
         if files.kind == "text":
             return TextSource(files, text or TextFormat(default_delimiter(files.paths[0])))
         return FileSource.at(files)
-    if isinstance(X, np.ndarray) or not (isinstance(X, pa.RecordBatch) or hasattr(X, "columns")):
+    if isinstance(X, np.ndarray) or not (
+        isinstance(X, pa.RecordBatch) or is_lazy(X) or hasattr(X, "columns")
+    ):
         raise ParameterError(
             f"`X` must have named columns if `unit` or `bounds` name columns, got {type(X).__name__}. Use a "
             "data frame, an Arrow table, a path to files, or a Spark data frame"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -43,21 +44,19 @@ class FileSource:
     @classmethod
     def at(cls, files: Files) -> FileSource:
         """The table in some files. What folders say is text."""
-        folders = ds.partitioning(
-            pa.schema([(name, pa.string()) for name in files.in_path_names]), flavor="hive"
-        )
+        kind = ds.ParquetFileFormat() if files.kind == "parquet" else ds.IpcFileFormat()
+        fragments = [
+            kind.make_fragment(path, files.filesystem, partition_expression=_in_path(files, path))
+            for path in files.paths
+        ]
         try:
-            dataset = ds.dataset(
-                list(files.paths),
-                format=files.kind,
-                filesystem=files.filesystem,
-                partitioning=folders if files.in_path_names else None,
-                partition_base_dir=files.root or None,
-            )
-            return cls(dataset, files)
+            schema = fragments[0].physical_schema
         except (pa.ArrowException, OSError):
-            pass
-        raise files.unreadable()
+            raise files.unreadable() from None
+        files.check_in_path(names_of(schema))
+        for name in files.in_path_names:
+            schema = schema.append(pa.field(name, pa.string()))
+        return cls(ds.FileSystemDataset(fragments, schema, kind, files.filesystem), files)
 
     @classmethod
     def of(cls, dataset: ds.Dataset) -> FileSource:
@@ -93,6 +92,13 @@ class FileSource:
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Batches of the columns to be read."""
         return _Scan(self, columns).batches()
+
+
+def _in_path(files: Files, path: str) -> ds.Expression:
+    """What the folders of a file say about its rows. Arrow then gives them these values."""
+    known = dict.fromkeys(files.in_path_names) | files.in_path(path)
+    given = [ds.field(n).is_null() if v is None else ds.field(n) == ds.scalar(v) for n, v in known.items()]
+    return reduce(and_, given, ds.scalar(True))
 
 
 @dataclass(frozen=True)

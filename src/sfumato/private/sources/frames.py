@@ -64,7 +64,7 @@ class FrameSource:
     def batches(self, columns: Columns) -> Iterator[pa.Table]:
         """The columns to be read, as the only batch."""
         frame, names = self.frame, columns.source_names
-        if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a lazy frame of polars
+        if is_lazy(frame):
             frame = frame.select(names).collect()
         unit = columns.unit
         yield pa.table({name: _values(_one(frame, name), is_person=name == unit) for name in names})
@@ -79,6 +79,11 @@ class FrameSource:
             return None if _is_object(empty[name]) else empty[name].to_arrow().type
         column = _one(self.frame, name)
         return None if _is_object(column) or _categories(column) is not None else _typed(column[:0]).type
+
+
+def is_lazy(X: object) -> bool:
+    """Whether a table is a lazy frame of polars. Does not import polars."""
+    return hasattr(X, "collect_schema") and hasattr(X, "collect")
 
 
 def _one(frame: Any, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from glob import glob, has_magic
@@ -61,18 +61,27 @@ class Files:
                 f"`X` must be a table, or a path to files of one kind ({', '.join(KINDS)}), got {place!r} "
                 f"with files of kind: {suffixes}"
             )
+        if not all(map(_is_utf8, paths)):
+            raise DataError(f"the names of all files and folders of {place!r} must be in UTF-8: rename them")
         return cls(place, tuple(paths), str(found.pop()), filesystem, root)
 
     def in_path(self, path: str) -> dict[str, str | None]:
-        """Values that the folders of a file give to columns, as text."""
+        """Values that the folders of a file give to columns, as text. None where a folder gives none."""
         folders = path.removeprefix(self.root).replace(os.sep, "/").split("/")[:-1]
         pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
-        return {unquote(name): None if value == _NO_VALUE else unquote(value) for name, value in pairs}
+        return {unquote(name): None if value in ("", _NO_VALUE) else unquote(value) for name, value in pairs}
 
     @cached_property
     def in_path_names(self) -> list[str]:
         """Columns that folders hold."""
         return list(dict.fromkeys(name for path in self.paths for name in self.in_path(path)))
+
+    def check_in_path(self, names: Iterable[str]) -> None:
+        """Raise if a column is in the files and in the names of folders."""
+        if both := set(names) & set(self.in_path_names):
+            raise DataError(
+                f"column {both.pop()!r} must be in the files or in the names of folders, not both"
+            )
 
     @property
     def n_bytes(self) -> int:
@@ -129,6 +138,13 @@ def _listed(place: str) -> tuple[pa.fs.FileSystem, str, list[str]]:
 
 def _is_hidden(file: str) -> bool:
     return Path(file).name.startswith((".", "_"))
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        return bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _suffix(file: str) -> str:

@@ -19,12 +19,13 @@ from sfumato.private.sources.frames import people_engine
 from sfumato.private.sources.paths import Files, ticking
 from sfumato.progress import reporter
 
+MOST_UNNAMED = 2**10  # columns that may be chosen by place, where no names tell how many there are
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """A table in text files. Before a fold, only the first line is read, for the names.
+    """A table in text files. Before a fold, only the header is read, for the names.
 
     Parameters
     ----------
@@ -39,10 +40,7 @@ class TextSource:
     def names(self) -> list[str]:
         """Names of the columns."""
         own = self._names_in(self.files.paths[0])
-        if both := set(own) & set(self.files.in_path_names):
-            raise DataError(
-                f"column {both.pop()!r} must be in the files or in the names of folders, not both"
-            )
+        self.files.check_in_path(own)
         return [*own, *self.files.in_path_names]
 
     def check_types(self, columns: Columns) -> None:
@@ -71,20 +69,29 @@ class TextSource:
                 )
             with self._opened(path) as stream:
                 chunks = decoded(stream.read, self.text.encoding)
-                places = [names.index(name) for name in here]
+                read = here or names[:1]  # to know the number of rows
+                places = [names.index(name) for name in read]
+                n_columns = len(names) if self.text.tells_names else None
                 skip = self.text.header
-                for arrays, n_bytes in split_records(chunks, self.text, len(names), places):
-                    values = dict(zip(here, (array[skip:] for array in arrays), strict=True))
+                for arrays, n_bytes in split_records(chunks, self.text, n_columns, places):
+                    values = dict(zip(read, (array[skip:] for array in arrays), strict=True))
                     yield _batch(values, in_path, wanted, len(arrays[0]) - skip), n_bytes
                     skip = False
 
-    def _names_in(self, path: str) -> list[str]:
-        """Names of the columns of a file: as given, or from its first line."""
+    def first_line(self, path: str) -> list[str] | None:
+        """Values of the first line of a file, or None if there is none."""
         try:
             with self._opened(path) as stream:
-                first = first_record(decoded(stream.read, self.text.encoding, 2**16), self.text)
+                return first_record(decoded(stream.read, self.text.encoding, 2**16), self.text)
         except (pa.ArrowException, OSError, EOFError):
-            raise self.files.unreadable() from None
+            pass
+        raise self.files.unreadable()
+
+    def _names_in(self, path: str) -> list[str]:
+        """Names of the columns of a file: as given, or from its header. No row is looked at."""
+        if not self.text.header:
+            return list(self.text.names or (f"column{i + 1}" for i in range(MOST_UNNAMED)))
+        first = self.first_line(path)
         if first is None:
             raise DataError(
                 f"{self.files.place!r} must have a first line with the names of the columns, got none"
@@ -95,8 +102,6 @@ class TextSource:
                     f"`names` must name all {len(first)} columns, got {len(self.text.names)}"
                 )
             return list(self.text.names)
-        if not self.text.header:
-            return [f"column{i + 1}" for i in range(len(first))]
         if any(_UNKNOWN in name for name in first):
             raise DataError(
                 f"the first line must be in the encoding {self.text.encoding!r}, got other bytes. Give the "
