@@ -118,7 +118,7 @@ def test_refusals_echo_the_parameter_and_give_the_fix():
         (Budget(1), "epsilon=1"),
         (Budget(1, 1e-5), "epsilon=1, delta=1e-05"),
         (Budget(rho=0.5), "rho=0.5"),
-        (Budget("1/3"), "epsilon=0.333333"),
+        (Budget("1/3"), "epsilon=0.333334"),
         (Budget(0.1234567), "epsilon=0.1234567"),
         (Budget.zero(), "epsilon=0"),
         (Budget.zero("zcdp"), "rho=0"),
@@ -237,3 +237,14 @@ def test_a_budget_is_a_value():
 def test_exact_numbers_may_have_any_sign():
     assert as_exact("share", -0.5) == Fraction(-1, 2)
     assert as_exact("share", 0) == 0
+
+
+def test_what_remains_is_rounded_down():
+    remaining = Budget(1) - Budget("1/3")
+    assert f"{remaining}" == str(remaining) == "epsilon=0.666667"
+    assert f"{remaining:down}" == "epsilon=0.666666"
+    assert f"{Budget(0.1, 1e-5):down}" == "epsilon=0.1, delta=1e-05"
+    with pytest.raises(BudgetExceededError, match=r"remaining epsilon=0\.333333, difference epsilon=0\.666667"):
+        Budget("1/3") - Budget(1)
+    with pytest.raises(ValueError, match="must be empty or 'down', got 'x'"):
+        f"{remaining:x}"

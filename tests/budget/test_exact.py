@@ -1,6 +1,7 @@
 """Roots and scales are rounded in the direction that can only add noise."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,13 @@ import pytest
 from sfumato.budget.exact import (
     MAX_DENOMINATOR,
     MAX_NUMERATOR,
+    exp_up,
+    float_up,
     root_down,
     root_up,
     round_scale_up,
+    rounded_down,
+    rounded_up,
     shorten_up,
 )
 from sfumato.errors import ParameterError
@@ -79,3 +84,32 @@ def test_long_sums_are_shortened_upwards():
     shortened = shorten_up(long)
     assert 0 <= shortened - long < Fraction(1, 2**400)
     assert shortened.denominator <= 2**400
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 6, 15])
+def test_text_is_rounded_in_the_stated_direction_and_in_the_last_digit_only(digits):
+    for value in fractions():
+        above, below = Fraction(rounded_up(value, digits)), Fraction(rounded_down(value, digits))
+        assert below <= value <= above
+        assert above - below <= value * Fraction(10) ** (1 - digits)
+        number = float(value)
+        assert (
+            Fraction(rounded_up(number, digits))
+            >= Fraction(repr(number))
+            >= Fraction(rounded_down(number, digits))
+        )
+
+
+def test_short_decimals_stay_as_they_are():
+    for text in ("0.1", "3.32", "1e-06", "12", "0.000125", "999"):
+        assert rounded_up(Fraction(text), 3) == rounded_down(float(text), 3) == text
+    assert rounded_up(9.999, 3) == "10"
+    assert rounded_up(math.inf, 3) == "inf"
+
+
+def test_floats_are_rounded_up():
+    for value in fractions():
+        assert Fraction(repr(float_up(value))) >= value
+    for exponent in (-700, -1e-9, 0.0, 1e-12, 1.2, 25.0, 700):
+        assert Decimal(exp_up(exponent)) >= Decimal(exponent).exp()
+    assert exp_up(0.0) == 1

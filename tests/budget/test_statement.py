@@ -3,6 +3,9 @@
 import json
 import math
 import pickle
+import re
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -122,3 +125,12 @@ def test_a_pure_budget_with_gaussian_noise_is_no_statement():
 def test_whether_there_was_a_seed_is_true_or_false(seeded):
     with pytest.raises(ParameterError, match="`seeded` must be true or false"):
         PrivacyStatement.from_dict(PURE.to_dict() | {"seeded": seeded})
+
+
+@pytest.mark.parametrize("epsilon", ["1/3", "0.0123456", "1.2", "7", "25"])
+def test_no_figure_reads_better_than_it_is(epsilon):
+    exact = Fraction(epsilon)
+    told = statement(replace(LAPLACE, scale=1 / exact), budget=Budget(exact))
+    assert Fraction(repr(told.epsilon)) >= exact
+    assert Fraction(re.search(r"epsilon=([\d.e+-]+),", str(told))[1]) >= exact
+    assert Decimal(re.search(r"at most ([\d.e+]+)\.", str(told))[1]) >= Decimal(float(exact)).exp()

@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ mpl.use("Agg")
 
 from sfumato import Release, report
 from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.budget.exact import rounded_up
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, Grid, Unit
 from sfumato.public.density.histogram import NoisyHistogram
@@ -26,7 +28,7 @@ from sfumato.public.intervals import Sizes
 from sfumato.public.models import PUBLISHABLE, CentreModel, SpannedModel
 from sfumato.report.centres import cell_sums
 from sfumato.report.findings import coordinate
-from sfumato.report.protection import Protection
+from sfumato.report.protection import Protection, in_words
 
 HOSTILE = ("--><script>alert(1)</script>\"'&", "</svg></style><img src=x onerror=alert(1)>")
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -214,7 +216,7 @@ def test_pure_guarantee_in_words():
     text = page().text
     assert "Here, epsilon is 1." in text
     assert "by a factor of at most 2.72" in text
-    assert "50% 26.9% 73.1%" in text
+    assert "50% 26.8% 73.2%" in text
     assert "without exception: delta is 0" in text
     assert "with two records, the factor is 7.39" in text
     assert "strong guarantee" in text
@@ -230,9 +232,26 @@ def test_approximate_guarantee_in_words():
 def test_rho_guarantee_in_words():
     privacy = statement(Budget(rho=0.5))
     text = page(privacy=privacy).text
-    assert f"epsilon is {privacy.epsilon_at(1e-6):.3g}" in text
+    assert f"epsilon is {rounded_up(privacy.epsilon_at(1e-6), 3)}" in text
     assert "rho = 0.45" in text
     assert "rho=0.5" in text
+
+
+@pytest.mark.parametrize("epsilon", ["1/3", 0.0123456, 1.2, 2.0001, 7, 9.1, 13, 30])
+def test_no_number_of_a_guarantee_reads_better_than_it_is(epsilon):
+    budget = Budget(epsilon, "1/300007")
+    protection = Protection(float(budget.epsilon), float(budget.delta), None, Unit())
+    summary, text = protection.summary(), Page(in_words(protection)).text
+    shown_epsilon, shown_delta = re.findall(r"= ([\d.e+-]+)", summary["Guarantee"])
+    assert Fraction(shown_epsilon) >= protection.epsilon
+    assert Fraction(shown_delta) >= budget.delta
+    factor = Fraction(summary["Odds change by at most"].removeprefix("a factor of ").replace(",", ""))
+    assert Decimal(factor.numerator) / Decimal(factor.denominator) >= Decimal(protection.epsilon).exp()
+    assert int(re.search(r"1 in ([\d,]+)\.", text)[1].replace(",", "")) <= 1 / budget.delta
+    for prior in (0.1, 0.5):
+        low, high = protection.beliefs(prior)
+        shown = re.search(rf"{prior:.0%} ([\d.]+)% ([\d.]+)%", text)
+        assert shown is None or (float(shown[1]) <= 100 * low and float(shown[2]) >= 100 * high)
 
 
 def test_people_as_units():

@@ -1,7 +1,7 @@
 """An amount of privacy loss, kept as exact fractions."""
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from sfumato.budget.exact import rounded_down, rounded_up
 from sfumato.errors import BudgetExceededError, ParameterError
 
 Kind: TypeAlias = Literal["pure", "approximate", "zcdp"]
@@ -170,7 +171,7 @@ class Budget:
             return NotImplemented
         shortfall = other.excess_over(self)
         if shortfall:
-            raise BudgetExceededError(f"requested {other}, remaining {self}, difference {shortfall}.")
+            raise BudgetExceededError(f"requested {other}, remaining {self:down}, difference {shortfall}.")
         return self.excess_over(other)
 
     def __le__(self, other: "Budget") -> bool:
@@ -225,8 +226,23 @@ class Budget:
             )
         return cls._of(numbers.get("epsilon"), delta, numbers.get("rho"))
 
+    def __format__(self, direction: str) -> str:
+        """Text with exact decimals or six digits, rounded up; ``f"{budget:down}"`` rounds down.
+
+        A guarantee must not read smaller than it is, and what remains of a total must not read larger.
+
+        Examples
+        --------
+        >>> f"{Budget('1/3')}, {Budget('1/3'):down}, {Budget('1/4'):down}"
+        'epsilon=0.333334, epsilon=0.333333, epsilon=0.25'
+        """
+        if direction not in ("", "down"):
+            raise ValueError(f"the format of a Budget must be empty or 'down', got {direction!r}")
+        rounded = rounded_down if direction else rounded_up
+        return ", ".join(f"{name}={_readable(value, rounded)}" for name, value in self._amounts().items())
+
     def __str__(self) -> str:
-        return ", ".join(f"{name}={_readable(value)}" for name, value in self._amounts().items())
+        return format(self)
 
     def __repr__(self) -> str:
         return f"Budget({', '.join(f'{name}={_literal(value)}' for name, value in self._amounts().items())})"
@@ -240,10 +256,10 @@ def _excess(a: Fraction | None, b: Fraction | None) -> Fraction | None:
     return None if a is None or b is None else max(a - b, Fraction(0))
 
 
-def _readable(value: Fraction) -> str:
+def _readable(value: Fraction, rounded: Callable[[Fraction, int], str] = rounded_up) -> str:
     """Write the shortest exact decimal, or six digits if there is none."""
     text = repr(float(value)).removesuffix(".0")
-    return text if Fraction(text) == value else f"{float(value):.6g}"
+    return text if Fraction(text) == value else rounded(value, 6)
 
 
 def _literal(value: Fraction) -> str:

@@ -1,8 +1,9 @@
-"""Roots and scales as fractions, rounded in a stated direction."""
+"""Numbers rounded in a stated direction: roots, scales, floats and text."""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from sfumato.errors import ParameterError
@@ -71,3 +72,30 @@ def float_up(value: Fraction) -> float:
     """
     nearest = float(value)
     return nearest if Fraction(repr(nearest)) >= value else math.nextafter(nearest, math.inf)
+
+
+def exp_up(exponent: float) -> float:
+    """A float at or above e to the `exponent`."""
+    return math.exp(exponent) * (1 + 2**-50) if exponent else 1.0
+
+
+def rounded_up(value: Fraction | float, digits: int) -> str:
+    """Decimal of at most `digits` digits, at or above `value`. A float stands for its shortest decimal.
+
+    >>> rounded_up(Fraction(1, 3), 6), rounded_up(3.3201, 3), rounded_up(0.1, 3), rounded_up(1e-6, 2)
+    ('0.333334', '3.33', '0.1', '1e-06')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: Fraction | float, digits: int) -> str:
+    """Decimal of at most `digits` digits, at or below `value`."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: Fraction | float, digits: int, rounding: str) -> str:
+    if math.isinf(value):
+        return "inf"
+    exact = value if isinstance(value, Fraction) else Fraction(repr(float(value)))
+    quotient = Context(digits, rounding).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(quotient):.{digits}g}"

@@ -298,7 +298,7 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
         if not cost <= remaining:
             raise BudgetExceededError(
                 f"The budget of {self.dataset!r} does not cover this charge: requested {cost}, "
-                f"remaining {remaining}, difference {cost.excess_over(remaining)}. "
+                f"remaining {remaining:down}, difference {cost.excess_over(remaining)}. "
                 "Ask for less; nothing was charged."
             )
 

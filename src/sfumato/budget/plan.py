@@ -8,7 +8,14 @@ from fractions import Fraction
 
 from sfumato.budget.amounts import Budget, as_exact
 from sfumato.budget.costs import epsilon_at, pure_epsilon, total_rho
-from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR, root_up, round_scale_up, shorten_up
+from sfumato.budget.exact import (
+    MAX_DENOMINATOR,
+    MAX_NUMERATOR,
+    root_up,
+    round_scale_up,
+    rounded_up,
+    shorten_up,
+)
 from sfumato.budget.records import Mechanism, Record, Sensitivity
 from sfumato.errors import ParameterError, PlanError
 
@@ -171,8 +178,8 @@ class PricedPlan:
             record = self.nominal(priced)
             sensitivity = record.sensitivity_in_words()
             unit = "rho" if record.mechanism == "discrete Gaussian" else "epsilon"
-            cost = f"{unit} {float(priced.cost * priced.step.repeats):.6g}"
-            cost += f", delta {float(priced.delta):.6g}" if priced.delta else ""
+            cost = f"{unit} {rounded_up(priced.cost * priced.step.repeats, 6)}"
+            cost += f", delta {rounded_up(priced.delta, 6)}" if priced.delta else ""
             times, scale = str(priced.step.repeats), f"{float(record.scale):.6g}"
             table.append((priced.step.name, times, record.mechanism, sensitivity, scale, cost))
         return table

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from functools import cached_property
 from typing import get_args
 
 from sfumato.budget.amounts import Budget, as_exact
 from sfumato.budget.costs import epsilon_at
-from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR
+from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR, exp_up, float_up, rounded_up
 from sfumato.budget.plan import composed
 from sfumato.budget.records import Mechanism, Record, Sensitivity
 from sfumato.domain import Unit
@@ -49,17 +47,17 @@ class PrivacyStatement:
     @property
     def epsilon(self) -> float | None:
         """Epsilon of all steps together; ``None`` for a rho budget (see `epsilon_at`)."""
-        return None if self.spent.epsilon is None else float(self.spent.epsilon)
+        return None if self.spent.epsilon is None else float_up(self.spent.epsilon)
 
     @property
     def delta(self) -> float:
         """Delta that goes with `epsilon`."""
-        return float(self.budget.delta)
+        return float_up(self.budget.delta)
 
     @property
     def rho(self) -> float | None:
         """Total rho of a zCDP budget, else ``None``."""
-        return None if self.spent.rho is None else float(self.spent.rho)
+        return None if self.spent.rho is None else float_up(self.spent.rho)
 
     def after(self, earlier: PrivacyStatement) -> PrivacyStatement:
         """Statement of this release together with an earlier one that it builds on, for the same unit.
@@ -84,7 +82,7 @@ class PrivacyStatement:
         lines = [f"Differential privacy with {self.spent}, protecting {self.unit}.", self._in_words()]
         lines += [
             f"  {r.step}: {r.mechanism}, scale {float(r.scale):.6g} on sensitivity {r.sensitivity_in_words()}"
-            + (f", threshold at delta {_rounded_up(float(r.delta))}" if r.delta else "")
+            + (f", threshold at delta {rounded_up(r.delta, 3)}" if r.delta else "")
             for r in self.steps
         ]
         if self.seeded:
@@ -96,14 +94,14 @@ class PrivacyStatement:
         if self.epsilon is None:
             return (
                 f"Whether or not {who} is in the table, what is published has nearly the same odds: "
-                f"epsilon is {_rounded_up(self.epsilon_at(1e-6))} at delta 1e-06."
+                f"epsilon is {rounded_up(self.epsilon_at(1e-6), 3)} at delta 1e-06."
             )
-        odds = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else f"exp({self.epsilon:g})"
+        odds = _odds(self.epsilon)
         text = (
             f"Whether or not {who} is in the table changes the odds of anything that can be concluded "
             f"from this release by a factor of at most {odds}"
         )
-        return text + (f", except with probability {self.delta:.3g}." if self.delta else ".")
+        return text + (f", except with probability {rounded_up(self.delta, 3)}." if self.delta else ".")
 
     def to_dict(self) -> dict[str, object]:
         """Return a form that can be written as JSON; numbers are exact."""
@@ -132,7 +130,7 @@ class PrivacyStatement:
 
 def _as_dict(record: Record) -> dict[str, object]:
     numbers = {"sensitivity": vars(record.sensitivity), "scale": str(record.scale)}
-    plain = {"step": record.step, "mechanism": record.mechanism, **numbers}
+    plain: dict[str, object] = {"step": record.step, "mechanism": record.mechanism, **numbers}
     return plain | ({"delta": str(record.delta)} if record.delta else {})
 
 
@@ -156,6 +154,5 @@ def _record(
     return record
 
 
-def _rounded_up(value: float) -> str:
-    """Three digits, never below `value`: it follows "at most"."""
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)):.3g}"
+def _odds(epsilon: float) -> str:
+    return rounded_up(exp_up(epsilon), 3) if epsilon < 700 else f"exp({rounded_up(epsilon, 6)})"

@@ -58,13 +58,13 @@ def _spend(ledger: Ledger, path: Path, n: int) -> bool:
     model = GridKMeans(N_CLUSTERS, epsilon=EPSILON, bounds=CITY_BOUNDS, ledger=ledger)
     print(f"Where do {n:,} people live? Their homes are sensitive; a map of their clusters need not be.\n")
     print(f"The plan, known before any row is read:\n\n{model.plan(n_features=2)}\n")
-    print(f"The ledger allows {ledger.total()} in total for this table; {ledger.remaining()} is left.")
+    print(f"The ledger allows {ledger.total()} in total for this table; {ledger.remaining():down} is left.")
     try:
         model.fit(_simulated_table(n))
     except BudgetExceededError as error:
         return _explain(error, ledger, path)
     model.release_.save(path)
-    print(f"Charged first, then computed; now {ledger.remaining()} is left.\n\n{model.privacy_}\n")
+    print(f"Charged first, then computed; now {ledger.remaining():down} is left.\n\n{model.privacy_}\n")
     return True
 
 

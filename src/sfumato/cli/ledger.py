@@ -42,7 +42,7 @@ def show(
     rows = []
     for name in names:
         ledger = Ledger(path, name)
-        amounts = (str(ledger.total()), str(ledger.spent()), str(ledger.remaining()))
+        amounts = (str(ledger.total()), str(ledger.spent()), f"{ledger.remaining():down}")
         rows.append((name, *amounts, "closed" if ledger.is_closed() else "open"))
     _print_rows(("data set", "total", "spent", "remaining", "state"), rows, as_json)
 
@@ -71,7 +71,7 @@ def close(
     ledger = Ledger(path, dataset)
     remaining = ledger.remaining()
     if not yes:
-        typer.confirm(f"Close {dataset!r} for good, with {remaining} left?", abort=True, err=True)
+        typer.confirm(f"Close {dataset!r} for good, with {remaining:down} left?", abort=True, err=True)
     ledger.close()
     print(f"{dataset}: closed")
 

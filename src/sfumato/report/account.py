@@ -7,6 +7,7 @@ from functools import partial
 
 from sfumato import plot
 from sfumato.budget import Record
+from sfumato.budget.exact import rounded_up
 from sfumato.release import FORMAT, FORMAT_VERSION, Release
 from sfumato.report.markup import figure, paragraph, table
 
@@ -82,7 +83,7 @@ def _row(record: Record, times: int) -> tuple[str, str, str, str, str]:
     is_gaussian, is_selection = record.epsilon is None, record.mechanism in _SELECTIONS
     std = "—" if is_selection else f"{record.noise_std:.4g}"
     amount = record.rho if record.epsilon is None else record.epsilon
-    cost = f"{'rho' if is_gaussian else 'epsilon'}={float(amount * times):.4g}"
+    cost = f"{'rho' if is_gaussian else 'epsilon'}={rounded_up(amount * times, 4)}"
     return record.mechanism, record.sensitivity_in_words(), f"{float(record.scale):.6g}", std, cost
 
 

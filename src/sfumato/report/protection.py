@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sfumato.budget import PrivacyStatement
+from sfumato.budget.amounts import as_exact
+from sfumato.budget.exact import exp_up, float_up, rounded_down, rounded_up
 from sfumato.domain import ALL_ROWS, Unit
 from sfumato.report.markup import paragraph, table
 
@@ -45,8 +49,8 @@ class Protection:
         spent = privacy.spent
         if spent.epsilon is None:
             epsilon = privacy.epsilon_at(DELTA_FOR_RHO)
-            return cls(epsilon, DELTA_FOR_RHO, float(spent.rho or 0), privacy.unit)
-        return cls(float(spent.epsilon), float(spent.delta), None, privacy.unit)
+            return cls(epsilon, DELTA_FOR_RHO, privacy.rho, privacy.unit)
+        return cls(float_up(spent.epsilon), privacy.delta, None, privacy.unit)
 
     @property
     def who(self) -> str:
@@ -55,7 +59,7 @@ class Protection:
 
     def factor(self, units: int = 1) -> float:
         """Largest factor by which anyone's odds about one or more units can change."""
-        return math.exp(min(units * self.epsilon, 700))
+        return exp_up(min(units * self.epsilon, 700))
 
     def beliefs(self, prior: float) -> tuple[float, float]:
         """Lowest and highest probability after reading, for someone who started with `prior`."""
@@ -65,9 +69,9 @@ class Protection:
 
     def summary(self) -> dict[str, str]:
         """Return the facts for the top of the page."""
-        delta = f", delta = {self.delta:.2g}" if self.delta else ""
+        delta = f", delta = {rounded_up(self.delta, 2)}" if self.delta else ""
         return {
-            "Guarantee": f"epsilon = {self.epsilon:.3g}{delta}",
+            "Guarantee": f"epsilon = {rounded_up(self.epsilon, 3)}{delta}",
             "Protects": f"each {self.who}",
             "Odds change by at most": f"a factor of {_times(self.factor())}",
         }
@@ -94,12 +98,13 @@ def _someone(protection: Protection) -> str:
 def _epsilon(protection: Protection) -> str:
     opening = (
         "A number called epsilon measures the strength of the protection. Smaller is stronger. Here, epsilon "
-        f"is {protection.epsilon:.3g}."
+        f"is {rounded_up(protection.epsilon, 3)}."
     )
     if protection.rho is not None:
         opening = (
-            f"The budget is rho = {protection.rho:.3g}, in zero-concentrated differential privacy. In more "
-            f"common terms, epsilon is {protection.epsilon:.3g}; a smaller epsilon is stronger."
+            f"The budget is rho = {rounded_up(protection.rho, 3)}, in zero-concentrated differential "
+            f"privacy. In more common terms, epsilon is {rounded_up(protection.epsilon, 3)}; a smaller "
+            "epsilon is stronger."
         )
     strength = next(text for limit, text in _STRENGTHS if protection.epsilon <= limit)
     return (
@@ -110,7 +115,11 @@ def _epsilon(protection: Protection) -> str:
 
 
 def _belief_table(protection: Protection) -> str:
-    rows = [(f"{prior:.0%}", *map(_percent, protection.beliefs(prior))) for prior in _BELIEFS]
+    beliefs = {prior: protection.beliefs(prior) for prior in _BELIEFS}
+    rows = [
+        (f"{prior:.0%}", _percent(low, rounded_down), _percent(high, rounded_up))
+        for prior, (low, high) in beliefs.items()
+    ]
     caption = f"How sure someone can be that {_someone(protection)} is in the table, before and after reading"
     return table(caption, ("before", "after, at least", "after, at most"), rows)
 
@@ -118,8 +127,9 @@ def _belief_table(protection: Protection) -> str:
 def _delta(protection: Protection) -> str:
     if not protection.delta:
         return "This limit holds without exception: delta is 0."
+    one_in = math.floor(1 / as_exact("delta", protection.delta))
     return (
-        f"Delta is {protection.delta:.2g}, or 1 in {1 / protection.delta:,.0f}. The probability of any "
+        f"Delta is {rounded_up(protection.delta, 2)}, or 1 in {one_in:,}. The probability of any "
         "result may exceed the limit by this much and no more. Delta allows for rare cases in which the "
         "limit fails."
     )
@@ -149,12 +159,12 @@ def _unit(protection: Protection) -> str:
 
 def _times(factor: float) -> str:
     if factor < 1000:
-        return f"{factor:.3g}"
-    return f"{factor:,.0f}" if factor < 1e6 else f"{factor:.2g}"
+        return rounded_up(factor, 3)
+    return f"{math.ceil(factor):,}" if factor < 1e6 else rounded_up(factor, 2)
 
 
-def _percent(probability: float) -> str:
+def _percent(probability: float, rounded: Callable[[Fraction, int], str]) -> str:
     """Write a probability so that it never reads as certainty."""
     if 0.001 <= probability <= 0.999:
-        return f"{100 * probability:.3g}%"
+        return f"{rounded(100 * as_exact('probability', probability), 3)}%"
     return "below 0.1%" if probability < 0.001 else "above 99.9%"
