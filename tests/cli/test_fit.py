@@ -183,7 +183,7 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         ([*NUMBERS, "--set", "epsilon=3"], "the command has an option for it"),
         ([*NUMBERS, "--set", "max_depth"], "must be name=value"),
         ([*NUMBERS, "--set", "max_depth=0"], "`max_depth` must be"),
-        ([*NUMBERS, "--missing", "fill"], "`missing` must be one of"),
+        ([*NUMBERS, "--missing", "fill"], "`--missing` must be error, drop or column=value"),
         ([*NUMBERS, "--max-rows-per-unit", "3"], "name the column that identifies a person"),
         ([*NUMBERS, "--seed", "-3"], "`random_state` must be"),
         ([*NUMBERS, "--ledger", "b.db"], "must be given together"),

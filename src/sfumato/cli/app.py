@@ -9,6 +9,7 @@ import typer
 
 from sfumato.cli import ledger
 from sfumato.cli.audit import audit
+from sfumato.cli.check import check
 from sfumato.cli.demo import demo
 from sfumato.cli.failures import debugging, guarded
 from sfumato.cli.fit import fit
@@ -21,6 +22,7 @@ app = typer.Typer(name="sfumato", no_args_is_help=True, pretty_exceptions_enable
 ledgers = typer.Typer(no_args_is_help=True, help="Keep track of the budget spent on a data set.")
 
 EXAMPLES: dict[Callable[..., None], str] = {
+    check: "sfumato check trips.csv --bounds bounds.toml",
     fit: "sfumato fit trips.csv --method grid-kmeans --clusters 8 --epsilon 1 --bounds bounds.toml",
     predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
     report: "sfumato report release.json --out report.html",

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import methods, options
-from sfumato.cli.bounds_option import PRIVATE, parse_bounds
+from sfumato.cli.bounds_option import PRIVATE, Declared, parse_bounds, parse_missing
+from sfumato.cli.check import look
 from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
 from sfumato.cli.options import unless
 from sfumato.cli.steps import followed
+from sfumato.cli.text_options import described, takes_text_options
 from sfumato.errors import BudgetExceededError, LedgerError, ParameterError, ReleaseError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.release import Release
 
 
+@takes_text_options
 def fit(
     ctx: typer.Context,
     data: options.Data,
@@ -42,7 +45,16 @@ def fit(
     columns: options.Columns = None,
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRows = 1,
-    missing: options.Missing = "error",
+    missing: options.Missing = None,
+    outside: options.OutsideRule = None,
+    checked: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Look at the table first, and refuse before anything is charged what does not fit. Use "
+            "--no-check if you are not its holder: whether it is refused depends on exact values.",
+        ),
+    ] = True,
     seed: Annotated[
         int | None,
         typer.Option(help="Repeatable noise for experiments, e.g. --seed 1. Do not publish the result."),
@@ -57,6 +69,8 @@ def fit(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
+    *,
+    written: dict[str, Any],
 ) -> None:
     """Cluster a table under differential privacy, and write a release file that may be published."""
     check_new(out, report, force=force)
@@ -65,12 +79,21 @@ def fit(
     epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
     budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
     bounds, price = unless(ctx, "bounds", "estimate_bounds"), unless(ctx, "estimate_bounds", "bounds")
-    table = _Table(data, options.split(columns), unit, max_rows_per_unit, missing, account, seed)
+    chosen = options.split(columns)
+    declared = _declared(bounds, price, chosen)
+    text = described(data, written, declared.written)
+    absent = parse_missing(missing, declared)
+    table = _Table(text, chosen, unit, max_rows_per_unit, absent, account, seed)
     own = {**options.config_settings(ctx), **methods.parse_settings(settings or ())}
-    estimator = methods.make(method, clusters, own, {**table.shared(), **budget})
-    bought = _set_bounds(estimator, table, bounds, price, quiet=quiet)
+    shared = {**table.shared(), **budget, "bounds": declared.bounds}
+    estimator = methods.make(
+        method, clusters, own, shared if outside is None else shared | {"outside": outside}
+    )
+    if checked:
+        _look(table, estimator, quiet=quiet)
+    bought = None if price is None else _buy_bounds(estimator, table, price, quiet=quiet)
     with followed(estimator.plan(table.n_columns()), quiet=quiet):
-        release = estimator.fit(data).release_
+        release = estimator.fit(table.data).release_
     _write(release, out, report, force=force)
     if as_json:
         print(json.dumps(_as_dict(release, bought, out, report), allow_nan=False))
@@ -82,11 +105,11 @@ def fit(
 class _Table:
     """The table, who is protected in it, and the ledger to charge."""
 
-    data: str
+    data: Any  # a path or a TextTable
     columns: list[str] | None
     unit: str | None
     max_rows_per_unit: int
-    missing: str
+    missing: Any
     ledger: Ledger | None
     seed: int | None
 
@@ -107,31 +130,35 @@ class _Table:
         return len(self.columns or [name for name in column_names(self.data) if name != self.unit])
 
 
-def _set_bounds(
-    estimator: PrivateClusterer, table: _Table, bounds: str | None, price: float | None, *, quiet: bool
-) -> PrivacyStatement | None:
-    """Give an estimator its bounds. Return what they cost if they were bought separately."""
+def _declared(bounds: str | None, price: float | None, columns: list[str] | None) -> Declared:
+    """What ``--bounds`` say. Bounds that are bought separately are private until then."""
     if (bounds is None) == (price is None):
         got = "both" if bounds else "neither"
         raise ParameterError(
             f"`--bounds` or `--estimate-bounds` must be given, got {got}. Bounds are public knowledge, never "
             "read from the data: --bounds 0,100, --bounds bounds.toml, or buy them with --estimate-bounds 0.1"
         )
-    if bounds is not None:
-        estimator.set_params(bounds=parse_bounds(bounds, table.columns))
-        return None
-    return _buy_bounds(estimator, table, price, quiet=quiet)
+    return Declared(PRIVATE) if bounds is None else parse_bounds(bounds, columns)
 
 
-def _buy_bounds(
-    estimator: PrivateClusterer, table: _Table, price: float | None, *, quiet: bool
-) -> PrivacyStatement:
+def _look(table: _Table, estimator: PrivateClusterer, *, quiet: bool) -> None:
+    from sfumato.cluster.shared.bounds import ANYWHERE
+
+    bounds = estimator.bounds
+    if isinstance(bounds, dict):
+        estimator.plan(len(bounds))  # an error in a parameter, if there is one, before a table is read
+    elif bounds == PRIVATE and table.columns:
+        bounds = dict.fromkeys(table.columns, ANYWHERE)
+    look(table.data, bounds, table.unit, table.missing, estimator.outside, quiet=quiet)
+
+
+def _buy_bounds(estimator: PrivateClusterer, table: _Table, price: float, *, quiet: bool) -> PrivacyStatement:
     from sfumato.budget import Budget, Plan, calibrate
     from sfumato.cluster import estimate_bounds
     from sfumato.cluster.shared.bounds import bounds_steps
 
     # Refuse here whatever can be refused, so that no bounds are bought in vain.
-    of_fit = estimator.set_params(bounds=PRIVATE).plan(table.n_columns()).budget
+    of_fit = estimator.plan(table.n_columns()).budget
     own = Budget(price)
     if table.ledger is not None:
         _check_covers(table.ledger, own, of_fit)

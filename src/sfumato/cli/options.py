@@ -26,6 +26,8 @@ def _from_config(ctx: typer.Context, path: Path | None) -> Path | None:
     except ParameterError as error:
         raise typer.BadParameter(str(error)) from None
     names = {_key(param): param.name for param in ctx.command.params if param.name not in ("config", "help")}
+    if ctx.command.name == "check":  # it takes the file of a fit, of which it needs a part
+        content = {key: value for key, value in content.items() if key in names}
     if unknown := sorted(set(content) - set(names)):
         raise typer.BadParameter(f"{path} has {', '.join(unknown)}; it may have {', '.join(names)}")
     ctx.meta[_SETTINGS] = content.pop("set", {})
@@ -43,7 +45,9 @@ def _as_option(key: str, value: Any, path: Path) -> Any:
     """A value as the command line would have it."""
     if key == "bounds" and isinstance(value, dict):
         return f"{path}#bounds"
-    return ",".join(map(str, value)) if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return ",".join(f"{name}={one}" for name, one in value.items())
+    return ",".join(map(str, value)) if isinstance(value, list) and key != "date_format" else value
 
 
 def config_settings(ctx: typer.Context) -> dict[str, Any]:
@@ -84,7 +88,10 @@ def split(text: str | None) -> list[str] | None:
 
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A file, a folder or a pattern. Parquet, CSV or Feather.")
+    str,
+    typer.Argument(
+        metavar="DATA", help="A file, a folder or a pattern. Parquet, Feather, or text such as CSV."
+    ),
 ]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
 Method = Annotated[
@@ -154,10 +161,21 @@ Columns = Annotated[
     typer.Option(metavar="A,B", help="Columns to use, e.g. --columns east,north.", rich_help_panel="Table"),
 ]
 Missing = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="error|drop",
-        help="What to do with rows that miss a value, e.g. --missing drop.",
+        metavar="error|drop|A=VALUE,...",
+        help="What to do with rows that miss a value: refuse the table (the default), leave them out, "
+        "or use a public value instead, e.g. --missing drop or --missing age=40,job=unknown.",
+        rich_help_panel="Table",
+    ),
+]
+OutsideRule = Annotated[
+    str | None,
+    typer.Option(
+        "--outside",
+        metavar="clip|drop",
+        help="Move rows outside the bounds to the edge, or leave them out, e.g. --outside drop. By default "
+        "only density methods leave them out.",
         rich_help_panel="Table",
     ),
 ]

@@ -119,7 +119,7 @@ def plan(
 
 def _shared(bounds: str | None, unit: str | None, max_rows_per_unit: int) -> dict[str, Any]:
     return {
-        "bounds": parse_bounds(bounds, None) if bounds else _ANY_BOUNDS,
+        "bounds": parse_bounds(bounds, None).bounds if bounds else _ANY_BOUNDS,
         "unit": unit or (_PLACEHOLDER if max_rows_per_unit > 1 else None),
         "max_rows_per_unit": max_rows_per_unit,
     }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
+from sfumato.cli.text_options import described, takes_text_options
 from sfumato.errors import DataError, ParameterError, ReleaseError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = (".parquet", ".csv")
 
 
+@takes_text_options
 def predict(
     release: options.ReleaseFile,
     data: options.Data,
@@ -31,6 +33,8 @@ def predict(
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
+    *,
+    written: dict[str, Any],
 ) -> None:
     """Write the cluster of each row of a table. Spends nothing; the labels are not private."""
     kept = options.split(keep) or []
@@ -41,8 +45,10 @@ def predict(
     check_new(out, force=force)
     from sfumato.release import whole_file
 
+    found = load(release)
+    table = described(data, written, {}, None if found.reading is None else found.reading.text)
     with whole_file(out) as temporary:
-        _write(temporary, load(release).predict_files(data, column, kept))
+        _write(temporary, found.predict_files(table, column, kept))
     if not quiet:
         say(f"Labels in {out} describe single rows: they are not private. Do not publish them.")
 

@@ -1,0 +1,266 @@
+"""Exact findings about a table, for its holder's screen: what a fit would read, leave out or refuse.
+
+Nothing here is private. It is for holders, who see the rows anyway, so that they pay for no typing error. No
+estimator and no release may use it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.curator.findings import Advice, ColumnFindings, Findings, Spell, as_python, listed
+from sfumato.curator.formats import ROWS, WORDS, Tally, better_formats, open_declared, tried_formats
+from sfumato.domain import Domain, FloatArray, Unit
+from sfumato.domain.columns import Columns, Missing, read_bounds
+from sfumato.domain.constraints import missing_rule, one_of
+from sfumato.domain.space import LARGEST_BOUND, Outside
+from sfumato.private.engines.spark import quiet, quoted
+from sfumato.private.reading import Batch, Mask, read_coordinates, read_names, read_values
+from sfumato.private.sources import Source, SparkSource, TextSource
+
+UNDECODED = "\N{REPLACEMENT CHARACTER}"
+ENOUGH = 2000  # values of a table on which other formats are tried
+
+
+def check(
+    X: Any,
+    *,
+    bounds: Any,
+    unit: str | None = None,
+    missing: Missing = "error",
+    outside: Outside = "clip",
+) -> Findings:
+    """Count what in a table is not as declared, before anything is paid for.
+
+    Parameters
+    ----------
+    X : table
+        As for a fit: a data frame, an array, files, `scan_csv`, or a Spark data frame.
+    bounds, unit, missing, outside
+        As for a fit. With ``bounds="private"`` all columns must be numbers.
+
+    Privacy
+    -------
+    None: the figures are exact. They are for the holder of the table, who sees its rows anyway, and enter no
+    release.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [31.0, None, 140.0], "ward": ["icu", "er", "?"]})
+    >>> print(check(table, bounds={"age": (0, 120), "ward": ["icu", "er"]}))
+    These figures are exact, not private. They are for the holder of the table: do not publish them.
+    <BLANKLINE>
+    column  read as   missing  unreadable  outside
+    age     number    1        0           1
+    ward    category  0        0           1
+    <BLANKLINE>
+    3 rows, of which a fit uses 2.
+    - some rows have no usable value in column 'age'. Give missing='drop' or missing={'age': 'value'}
+    """
+    return inspect(X, bounds, unit, missing, outside, as_python)
+
+
+def inspect(
+    X: Any, bounds: Any, unit: str | None, missing: Missing, outside: Outside, spell: Spell
+) -> Findings:
+    """The same for the command, which has its own way to spell an option."""
+    missing_rule("missing", missing)
+    one_of("clip", "drop")("outside", outside)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        X = pa.table({f"column{j + 1}": column for j, column in enumerate(X.T)})
+    bounds, guessed = _as_known(bounds)
+    source, advice = open_declared(X, bounds, unit, spell)
+    columns, domain = read_bounds(bounds, source.names, Unit(unit), missing, outside, source.text)
+    source.check_types(columns)
+    tally: Tally = Counter()
+    for one in _tallies(source, columns, domain, lambda: tally[ROWS, "tried"] < ENOUGH):
+        tally.update(one)
+    found = _findings(tally, columns, guessed)
+    return replace(found, advice=(*advice, *found.advice))
+
+
+def _as_known(bounds: Any) -> tuple[Any, list[str]]:
+    """Bounds with something in place of what a fit would buy, and the columns whose levels it would."""
+    if isinstance(bounds, str) and bounds == "private":
+        return (-LARGEST_BOUND, LARGEST_BOUND), []
+    if not isinstance(bounds, Mapping):
+        return bounds, []
+    guessed = [name for name, value in bounds.items() if value == {"levels": "private"}]
+    return {**bounds, **{name: [""] for name in guessed}}, guessed
+
+
+def _tallies(
+    source: Source, columns: Columns, domain: Domain, is_trying: Callable[[], bool]
+) -> Iterator[Tally]:
+    """Counts of every batch."""
+    if isinstance(source, SparkSource):
+        names = columns.source_names
+        with quiet():
+            plain = source.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
+            counted = plain.mapInArrow(partial(_tally_partition, columns, domain), _SPARK_TALLY).collect()
+        yield from (Counter({(row["name"], row["what"]): row["n"]}) for row in counted)
+        return
+    in_path = source.files.in_path_names if isinstance(source, TextSource) else columns.source_names
+    written = [name for name in columns.source_names if name not in in_path]
+    for batch in source.batches(columns):
+        yield _tally(columns, domain, batch, written, is_trying=is_trying())
+
+
+_SPARK_TALLY = "name string, what string, n long"
+
+
+def _tally_partition(
+    columns: Columns, domain: Domain, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """On a worker: the counts of every batch."""
+    for batch in batches:
+        tally = _tally(columns, domain, batch.rename_columns(columns.source_names))
+        names, whats = zip(*tally, strict=True)
+        yield pa.record_batch([names, whats, list(tally.values())], names=["name", "what", "n"])
+
+
+def _tally(
+    columns: Columns,
+    domain: Domain,
+    batch: Batch,
+    written: Sequence[str] = (),
+    *,
+    is_trying: bool = False,
+) -> Tally:
+    """Exact counts of a batch: rows, and values that are not as declared.
+
+    Parameters
+    ----------
+    columns : Columns
+    domain : Domain
+    batch : Arrow table
+    written : sequence of str
+        Columns of a text file.
+    is_trying : bool
+        Whether to try other formats on values of these that cannot be read.
+    """
+    tally: Tally = Counter({(ROWS, "rows"): batch.num_rows})
+    used = domain.admits(read_coordinates(columns, batch))
+    unreadable: dict[str, Mask] = {}
+    arrays = {name: _array(batch, name) for name in columns.source_names}
+    for name, values in arrays.items():
+        places = [j for j, coordinate in enumerate(columns.coordinates) if coordinate.column == name]
+        numbers = _numbers(columns, places, values)
+        lost, absent = ~np.isfinite(numbers).all(axis=1), _absent(columns, values)
+        unreadable[name] = lost & ~absent
+        tally[name, "missing"] = int((lost & absent).sum())
+        tally[name, "unreadable"] = int(unreadable[name].sum())
+        tally[name, "outside"] = int((~lost & _outside(columns, domain, places, numbers)).sum())
+        if name == columns.unit:
+            used &= ~lost
+        if name in written:
+            tally[name, "undecoded"] = pc.sum(pc.match_substring(values, UNDECODED)).as_py() or 0
+            tally[ROWS, "ragged"] = values.null_count  # a line with too few or too many values has none
+    tally[ROWS, "used"] = int(used.sum())
+    if written and is_trying:
+        tally.update(tried_formats(columns, domain, arrays, unreadable))
+    return tally
+
+
+def _array(batch: Batch, name: str) -> pa.Array:
+    values = batch.column(name)
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _numbers(columns: Columns, places: list[int], values: pa.Array) -> FloatArray:
+    """Coordinates of a column, NaN where a value cannot be used as it is. Of a person, 0."""
+    if not places:
+        assert columns.unit is not None
+        known = read_names(columns.unit, values, columns.text).is_valid().to_numpy(zero_copy_only=False)
+        return np.where(known, 0.0, np.nan)[:, None]
+    bare = [replace(columns.coordinates[j], fill=None) for j in places]
+    levels = tuple(coordinate.level for coordinate in bare if coordinate.level is not None)
+    return np.column_stack([read_values(coordinate, values, columns.text, levels) for coordinate in bare])
+
+
+def _absent(columns: Columns, values: pa.Array) -> Mask:
+    """Whether each value is missing, rather than something that cannot be read."""
+    absent = pc.is_null(values, nan_is_null=True)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        spellings = pa.array(columns.text.missing_values, values.type)
+        absent = pc.or_(absent, pc.is_in(pc.utf8_trim(values, " \t"), spellings))
+    found: Mask = absent.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _outside(columns: Columns, domain: Domain, places: list[int], numbers: FloatArray) -> Mask:
+    """Whether each value is outside the bounds, or not among the levels."""
+    if not places:
+        return np.zeros(len(numbers), dtype=np.bool_)
+    if columns.coordinates[places[0]].kind == "level":
+        return np.asarray(~numbers.any(axis=1))
+    low, high = np.array(domain.low)[places], np.array(domain.high)[places]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(((numbers < low) | (numbers > high)).any(axis=1))
+
+
+def _findings(tally: Tally, columns: Columns, guessed: list[str]) -> Findings:
+    kinds = {columns.unit: "person"} if columns.unit else {}
+    kinds |= {c.column: "category" if c.kind == "level" else c.kind for c in columns.coordinates}
+    found = tuple(
+        ColumnFindings(
+            name,
+            kinds[name],
+            tally[name, "missing"],
+            tally[name, "unreadable"],
+            0 if name in guessed else tally[name, "outside"],
+        )
+        for name in columns.source_names
+    )
+    rows, used = tally[ROWS, "rows"], tally[ROWS, "used"]
+    better = list(better_formats(tally, columns))
+    helped = {name for names, _ in better for name in names}
+    advice = [*_about_lines(tally, columns), *(one for _, one in better)]
+    advice += [one for c in found if c.name not in helped for one in _about_column(c, rows)]
+    advice += _about_missing(found, columns, helped)
+    if not used and not any(one.refuses for one in advice):
+        advice.append(Advice("no row would be used" if rows else "the table has no rows"))
+    return Findings(rows, used, found, tuple(advice))
+
+
+def _about_lines(tally: Tally, columns: Columns) -> Iterator[Advice]:
+    if n := tally[ROWS, "ragged"]:
+        refuses = 2 * n > tally[ROWS, "rows"]
+        says = f"{n:,} lines have fewer or more values than there are columns: all their values are missing"
+        yield Advice(says, refuses=refuses)
+    if undecoded := [name for name in columns.source_names if tally[name, "undecoded"]]:
+        says = f"values of {listed(undecoded)} are not in the encoding {columns.text.encoding!r}"
+        yield Advice(says, (("encoding", "latin-1"),))
+
+
+def _about_column(column: ColumnFindings, rows: int) -> Iterator[Advice]:
+    present = rows - column.missing
+    if 2 * column.unreadable > present:
+        yield Advice(f"most values of column {column.name!r} do not read as {WORDS[column.kind]}")
+    elif present and column.outside == present - column.unreadable:
+        place = "among its levels" if column.kind == "category" else "inside its bounds"
+        yield Advice(f"no value of column {column.name!r} is {place}")
+
+
+def _about_missing(
+    found: tuple[ColumnFindings, ...], columns: Columns, helped: Collection[str]
+) -> Iterator[Advice]:
+    if columns.missing != "error":
+        return
+    lost = [c.name for c in found if c.missing or (c.unreadable and c.name not in helped)]
+    if columns.unit in lost:
+        lost.remove(columns.unit)
+        yield Advice(f"column {columns.unit!r} does not name a person in every row", (("missing", "drop"),))
+    if lost:
+        ways = ("missing", "drop"), ("missing", dict.fromkeys(lost, "value"))
+        yield Advice(f"some rows have no usable value in {listed(lost)}", ways, either=True)
