@@ -101,6 +101,16 @@ def test_shared_parameters(estimator_class):
     assert shared.items() <= defaults.items()
 
 
+def test_an_epsilon_that_was_not_given_stays_so(estimator_class):
+    """Copies with a rho, in this process or another, must not look as if epsilon had been given, too."""
+    model = estimator_class(rho=0.1)
+    for copied in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert copied._budget() == Budget(rho=0.1)
+        assert copied.get_params(deep=False)["epsilon"] == 1.0
+    with pytest.raises(ParameterError, match="rho"):
+        clone(model).set_params(epsilon=1.0)._budget()
+
+
 def has_length(value, n):
     return (
         value.shape[:1] == (n,) if hasattr(value, "shape") else isinstance(value, Sized) and len(value) == n

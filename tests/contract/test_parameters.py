@@ -79,6 +79,8 @@ BAD_PARAMETERS = [
     ({"rho": -1}, "rho"),
     ({"rho": np.inf}, "rho"),
     ({"rho": 0.1, "epsilon": 0.5}, "`rho`, or `epsilon`"),
+    ({"rho": 0.1, "epsilon": 1}, "`rho`, or `epsilon`"),
+    ({"rho": 0.1, "epsilon": 1.0}, "`rho`, or `epsilon`"),
     ({"rho": 0.1, "delta": 1e-6}, "`rho`, or `epsilon`"),
     ({"rho": 0.1, "delta": np.ones(2)}, "delta"),
     ({"rho": 0.1, "epsilon": np.ones(2)}, "`rho`, or `epsilon`"),

@@ -244,3 +244,9 @@ def test_a_cluster_within_one_cell():
 def test_parameters_out_of_this_world(parameters, word):
     with pytest.raises(ParameterError, match=f"`{word}` must be"):
         plan(5000, 2, **{"method": "density-tree", **parameters})
+
+
+@pytest.mark.parametrize("epsilon", [1, 1.0, 2.0])
+def test_a_budget_in_two_currencies_is_refused(epsilon):
+    with pytest.raises(ParameterError, match="`rho`, or `epsilon`"):
+        plan(n=1000, d=2, k=3, epsilon=epsilon, rho=0.1)

@@ -58,6 +58,7 @@ def test_the_estimator_that_is_made_runs_with_the_same_budget(d, k, budget):
         ({"k": 0}, "k"),
         ({"epsilon": -1}, "epsilon"),
         ({"rho": 1.0, "epsilon": 2.0}, "rho"),
+        ({"rho": 1.0, "epsilon": 1.0}, "rho"),
     ],
 )
 def test_bad_numbers(numbers, name):

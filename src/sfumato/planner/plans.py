@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from sfumato import cluster
 from sfumato.cluster import PrivateClusterer
-from sfumato.cluster.shared.parameters import MOST_CLUSTERS, number_parameter
+from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, number_parameter
 from sfumato.cluster.shared.traits import Cells, Denoising
 from sfumato.curator.footprint import fold_bytes, state_bytes
 from sfumato.domain import ALL_ROWS, LARGEST_BOUND, MOST_COLUMNS
@@ -40,7 +40,7 @@ def plan(
     n: float,
     d: int,
     k: int | None = None,
-    epsilon: Number | None = 1.0,
+    epsilon: Number | None = DEFAULT_EPSILON,
     delta: Number = 0.0,
     method: str | type[PrivateClusterer] = "dpm",
     *,
@@ -98,8 +98,8 @@ def plan(
     >>> plan(n=500, d=6, k=8, method="lloyd-kmeans").is_visible
     False
     """
-    budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
-    estimator = _made(method, k, settings, bounds, max_rows_per_unit)(**budget)
+    made = _made(method, k, settings, bounds, max_rows_per_unit)
+    estimator = made(epsilon=epsilon, delta=delta, rho=rho)
     return forecast(estimator, n, d, k=k, spread=spread)
 
 

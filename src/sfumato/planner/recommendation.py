@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.budget import Budget, Plan, Step, calibrate
+from sfumato.budget import Plan, Step, calibrate
 from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer
-from sfumato.cluster.shared.parameters import MOST_CLUSTERS
+from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
 from sfumato.domain.constraints import positive, whole
-from sfumato.errors import ParameterError
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
@@ -51,7 +50,7 @@ def recommend(
     n: float,
     d: int,
     k: int | None = None,
-    epsilon: float | Fraction | str | None = 1.0,
+    epsilon: float | Fraction | str | None = DEFAULT_EPSILON,
     delta: float | Fraction | str = 0.0,
     rho: float | Fraction | str | None = None,
 ) -> Recommendation:
@@ -103,8 +102,5 @@ def recommend(
 
 def _laplace_epsilon(epsilon: Any, delta: Any, rho: Any) -> float:
     """Epsilon whose Laplace noise is as large as the noise in a count that gets the whole budget."""
-    if rho is not None and (epsilon not in (None, 1.0) or delta):
-        raise ParameterError(f"give `rho`, or `epsilon` and `delta`, got {rho!r}, {epsilon!r}, {delta!r}")
-    budget = Budget(epsilon, delta) if rho is None else Budget(rho=rho)
-    plan = calibrate(Plan(Step("rows", share=1)), budget)
+    plan = calibrate(Plan(Step("rows", share=1)), as_budget(epsilon, delta, rho))
     return math.sqrt(2) / max(plan.nominal(plan["rows"]).noise_std, 1e-90)

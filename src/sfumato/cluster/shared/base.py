@@ -18,7 +18,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.levels import (
+    LEVELS_SHARE,
+    find_levels,
+    level_steps,
+    most_levels,
+    private_columns,
+    room_for_levels,
+    with_more_levels,
+)
 from sfumato.cluster.shared.parameters import (
+    DEFAULT_EPSILON,
     SharedParameters,
     as_budget,
     as_seed,
@@ -29,6 +39,7 @@ from sfumato.cluster.shared.parameters import (
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
+from sfumato.curator.levels import move_to, open_levels, table_with_levels
 from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
 from sfumato.domain.columns import Columns, names_columns, read_bounds
@@ -58,16 +69,23 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         dataclasses.dataclass(eq=False, repr=False)(cls)
         cls.__doc__ = with_shared_text(cls.__doc__, () if hasattr(cls, "labels_") else ("labels_",))
 
-    def _fit(self, table: Table, plan: Plan, compute: Callable[[Curator], Model]) -> Self:
-        """Charge the plan, let `compute` ask the curator, and publish."""
-        priced = self._priced(plan, table.domain)
+    def _fit(
+        self, table: Table, plan_for: Callable[[Domain], Plan], compute: Callable[[Curator], Model]
+    ) -> Table:
+        """Charge the plan, let `compute` ask the curator, and publish. Return the table with all levels."""
+        priced = self._priced(plan_for(table.domain), table.domain)
+        private = private_columns(self.bounds)
+        most = most_levels(plan_for, table.domain, len(private)) if private else 0
         bought = getattr(self.bounds, "privacy", None)  # bounds from `estimate_bounds` state their cost
         if bought is not None:
             PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # may raise
 
         def within_bounds(curator: Curator) -> Model:
+            nonlocal table
             if self._private_bounds:
                 curator.narrow(*find_bounds(curator))
+            if private:
+                table = self._with_levels(table, most, plan_for, curator)
             return compute(curator)
 
         found, domain, privacy = run(
@@ -79,7 +97,18 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             seed=as_seed(self.random_state),
         )
         self._publish(found, domain, privacy if bought is None else privacy.after(bought), table.columns)
-        return self
+        return table
+
+    def _with_levels(
+        self, table: Table, most: int, plan_for: Callable[[Domain], Plan], curator: Curator
+    ) -> Table:
+        """Find the levels that are not public, and let the curator ask for them from now on."""
+        names = private_columns(self.bounds)
+        found = find_levels(names, room_for_levels(most, names, self.missing), curator)
+        table = table_with_levels(table, {name: found[name].levels for name in names}, self.missing)
+        move_to(curator, table, self._priced(plan_for(table.domain), table.domain))
+        self._name_columns(table)
+        return table
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
@@ -100,6 +129,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
         if self._private_bounds:
             plan = plan.after(bounds_steps(domain.n_features), BOUNDS_SHARE)
+        if private := private_columns(self.bounds):
+            plan = plan.after(level_steps(len(private)), LEVELS_SHARE)
         return calibrate(plan, self._budget(), domain.unit.max_rows)
 
     def _budget(self) -> Budget:
@@ -112,11 +143,14 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def domain(self, n_features: int) -> Domain:
         """Domain of a table of `n_features` columns, from the parameters alone.
 
-        With private bounds, the domain is -1 to 1: lengths are then in half widths of the domain.
+        With private bounds, the domain is -1 to 1: lengths are then in half widths of the domain. With
+        private levels, `n_features` counts those that are expected.
         """
         unit = Unit(self.unit, self.max_rows_per_unit)
         if names_columns(self.bounds):
-            return read_bounds(self.bounds, None, unit, outside=self.outside)[1]
+            domain = read_bounds(self.bounds, None, unit, outside=self.outside)[1]
+            n_more = n_features - domain.n_features if private_columns(self.bounds) else 0
+            return with_more_levels(domain, n_more)
         bounds = _UNIT_BOX if self._private_bounds else self.bounds
         return Domain.from_bounds(bounds, n_features, unit, self.outside)
 
@@ -127,10 +161,15 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else self.bounds
         table = open_table(X, bounds, unit, self.missing, self.outside, name=name, validate=validate)
+        if private := private_columns(self.bounds):
+            table = open_levels(table, private, self.missing)
         if table.columns is not None:
-            self.n_features_in_ = table.domain.n_features
-            self.feature_names_in_ = np.array(table.names, dtype=object)
+            self._name_columns(table)
         return table
+
+    def _name_columns(self, table: Table) -> None:
+        self.n_features_in_ = table.domain.n_features
+        self.feature_names_in_ = np.array(table.names, dtype=object)
 
     def _publish(
         self, model: Model, domain: Domain, privacy: PrivacyStatement, reading: Columns | None
@@ -148,6 +187,13 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
         self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy, reading)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling and copying. An epsilon that was not given stays so: the class supplies it."""
+        state = dict(super().__getstate__())
+        if state.get("epsilon") is DEFAULT_EPSILON:
+            del state["epsilon"]
+        return state
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
@@ -189,8 +235,7 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
             Ignored, for compatibility with scikit-learn.
         """
         table = self._open(X)
-        self._fit(table, self._plan(table.domain), self._cluster)
-        self._table = table
+        self._table = self._fit(table, self._plan, self._cluster)
         return self
 
     @property

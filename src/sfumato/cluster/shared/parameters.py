@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import wraps
-from numbers import Real
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -28,6 +27,8 @@ Number = float | Fraction | str
 Auto = Literal["auto"]
 T = TypeVar("T")
 
+# An object of its own: only its identity tells an epsilon of 1 that was given from one that was not.
+DEFAULT_EPSILON = float("1")
 MOST_CLUSTERS = 10**6  # above any use; keeps arrays within memory
 
 
@@ -64,7 +65,8 @@ class SharedParameters:
     Parameters
     ----------
     epsilon, delta, rho : float
-        Privacy budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone.
+        Privacy budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone. Giving both `epsilon` and
+        `rho` is an error.
     bounds : (low, high), Ball, mapping or "private"
         Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
         `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`.
@@ -95,7 +97,7 @@ class SharedParameters:
         Cluster of each training row, or -1 for none. Computed on demand for the data holder; not private.
     """
 
-    epsilon: Number | None = parameter(default=1.0, published=False)
+    epsilon: Number | None = parameter(default=DEFAULT_EPSILON, published=False)
     delta: Number = parameter(default=0.0, published=False)
     rho: Number | None = parameter(default=None, published=False)
     bounds: Any = parameter(default=None, published=False)
@@ -128,14 +130,13 @@ def given_shared(estimator: Any) -> list[str]:
 
 
 def as_budget(epsilon: Number | None, delta: Number, rho: Number | None) -> Budget:
-    """Budget of the three parameters."""
+    """Budget of the three parameters. With `rho`, the others must not be given."""
     if rho is None:
         return Budget(epsilon, delta)
-    is_default = epsilon is None or (isinstance(epsilon, Real) and epsilon == 1)
-    if not is_default or Budget(1, delta).delta:
+    if not (epsilon is None or epsilon is DEFAULT_EPSILON) or Budget(1, delta).delta:
         raise ParameterError(
             f"use `rho`, or `epsilon` and `delta`, got rho={rho!r}, epsilon={epsilon!r}, "
-            f"delta={delta!r}. With `rho`, leave the other two at their defaults."
+            f"delta={delta!r}. With `rho`, do not give the other two, or give epsilon=None and delta=0."
         )
     return Budget(rho=rho)
 
