@@ -244,13 +244,9 @@ def test_what_remains_is_rounded_down():
     assert f"{remaining}" == str(remaining) == "epsilon=0.666667"
     assert f"{remaining:down}" == "epsilon=0.666666"
     assert f"{Budget(0.1, 1e-5):down}" == "epsilon=0.1, delta=1e-05"
-<<<<<<< tests/budget/test_amounts.py
-    with pytest.raises(BudgetExceededError, match=r"remaining epsilon=0\.333333, difference epsilon=0\.666667"):
-=======
     with pytest.raises(
         BudgetExceededError, match=r"remaining epsilon=0\.333333, difference epsilon=0\.666667"
     ):
->>>>>>> /tmp/wt-A/tests/budget/test_amounts.py
         Budget("1/3") - Budget(1)
     with pytest.raises(ValueError, match="must be empty or 'down', got 'x'"):
         f"{remaining:x}"
