@@ -21,9 +21,11 @@ if _typing.TYPE_CHECKING:
         MorseClustering,
         SourceTargetClustering,
         estimate_bounds,
+        estimate_levels,
         grid_size,
         suggest_max_rows,
     )
+    from sfumato.curator.inspection import check
     from sfumato.domain import Ball
     from sfumato.domain.text import scan_csv
     from sfumato.planner import recommend
@@ -34,9 +36,9 @@ if _typing.TYPE_CHECKING:
 
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
-__all__ += ["RandomProjection", "Release", "SourceTargetClustering", "__version__", "datasets"]
-__all__ += ["estimate_bounds", "grid_size", "metrics", "progress", "recommend", "scan_csv"]
-__all__ += ["suggest_max_rows"]
+__all__ += ["RandomProjection", "Release", "SourceTargetClustering", "__version__", "check", "datasets"]
+__all__ += ["estimate_bounds", "estimate_levels", "grid_size", "metrics", "progress", "recommend"]
+__all__ += ["scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
@@ -45,6 +47,7 @@ _HOMES = {
     "Ledger": "budget",
     "RandomProjection": "projection",
     "Release": "release",
+    "check": "curator.inspection",
     "recommend": "planner",
     "scan_csv": "domain.text",
 }

@@ -33,5 +33,9 @@ class GuaranteeWarning(UserWarning):
     """A parameter is valid, but its guarantee is weak. Depends on public numbers only."""
 
 
+class LevelsWarning(UserWarning):
+    """No level of a category was found. Depends on released values only."""
+
+
 class LedgerWarning(UserWarning):
     """A run was charged and released, but the ledger could not record the outcome."""

@@ -219,7 +219,7 @@ def test_missing_persons_are_refused_and_nothing_is_quoted():
 def test_hashes_of_spellings_mind_slices(start):
     names = pa.array(["", "ä", "ada", "", "ben", "0"], pa.large_string())
     expected = [hash_of(name, (), 0) for name in names.to_pylist()]
-    found = [mix(int(state), 0) for state in people._spelling_hashes(names.slice(start))]
+    found = [mix(int(state), 0) for state in people.spelling_hashes(names.slice(start))]
     assert found == expected[start:]
 
 

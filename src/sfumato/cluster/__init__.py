@@ -13,9 +13,10 @@ from sfumato.cluster.morse import MorseClustering
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.bounds import estimate_bounds
 from sfumato.cluster.shared.caps import suggest_max_rows
+from sfumato.cluster.shared.levels import estimate_levels
 from sfumato.cluster.source_target import SourceTargetClustering
 from sfumato.public.grid.size import grid_size
 
 __all__ = ["DPDBSCAN", "DPM", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans", "LloydKMeans"]
 __all__ += ["LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivateClusterer"]
-__all__ += ["SourceTargetClustering", "estimate_bounds", "grid_size", "suggest_max_rows"]
+__all__ += ["SourceTargetClustering", "estimate_bounds", "estimate_levels", "grid_size", "suggest_max_rows"]

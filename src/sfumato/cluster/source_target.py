@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Plan, PricedPlan, Step
 from sfumato.cluster.shared.base import PrivateEstimator
+from sfumato.cluster.shared.levels import private_columns
 from sfumato.cluster.shared.parameters import Auto, check_fields, parameter
 from sfumato.curator import Questions, nearest_distance_sensitivity, nearest_sensitivity, sums_sensitivity
 from sfumato.curator.holder import rows_of
@@ -150,7 +151,8 @@ class SourceTargetClustering(PrivateEstimator):
         if table.domain.n_features != domain.n_features:
             got, wanted = table.domain.n_features, domain.n_features
             raise ParameterError(f"`source` must have {wanted} columns like `target`, got {got}")
-        return self._fit(table, self._plan(table.domain, targets), partial(self._choose, targets))
+        self._fit(table, partial(self._plan, targets=targets), partial(self._choose, targets))
+        return self
 
     def plan(self, target: ArrayLike) -> PricedPlan:
         """What a fit with this target will ask and spend. Prints as a table; spends nothing."""
@@ -184,6 +186,8 @@ class SourceTargetClustering(PrivateEstimator):
             )
         if self._private_bounds:
             raise ParameterError("`bounds` must be public, got 'private'. Use the range of the targets")
+        if private_columns(self.bounds):
+            raise ParameterError("the levels of all columns must be public, got 'private'. Use the targets'")
         points = self._exact_rows(target, "target", reset=True)
         domain = self.domain(points.shape[1])
         if not 1 <= self.n_clusters <= len(points):

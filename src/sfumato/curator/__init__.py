@@ -1,6 +1,14 @@
 """The waist between private rows and public values."""
 
-from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.curator.answers import (
+    Noisy,
+    NoisyCells,
+    NoisyLevels,
+    NoisyMeans,
+    NoisyMoments,
+    NoisySplits,
+    NoisySums,
+)
 from sfumato.curator.curator import Curator
 from sfumato.curator.questions import (
     MomentShape,
@@ -8,6 +16,7 @@ from sfumato.curator.questions import (
     SplitRule,
     cover_sensitivity,
     histograms_sensitivity,
+    levels_sensitivity,
     moments_sensitivity,
     nearest_distance_sensitivity,
     nearest_sensitivity,
@@ -17,7 +26,8 @@ from sfumato.curator.questions import (
 from sfumato.curator.run import Run, run
 from sfumato.curator.tables import Table, open_people, open_table
 
-__all__ = ["Curator", "MomentShape", "Noisy", "NoisyCells", "NoisyMeans", "NoisyMoments", "NoisySplits"]
-__all__ += ["NoisySums", "Questions", "Run", "SplitRule", "Table", "cover_sensitivity"]
-__all__ += ["histograms_sensitivity", "moments_sensitivity", "nearest_distance_sensitivity"]
-__all__ += ["nearest_sensitivity", "open_people", "open_table", "run", "sums_sensitivity", "swap_sensitivity"]
+__all__ = ["Curator", "MomentShape", "Noisy", "NoisyCells", "NoisyLevels", "NoisyMeans", "NoisyMoments"]
+__all__ += ["NoisySplits", "NoisySums", "Questions", "Run", "SplitRule", "Table", "cover_sensitivity"]
+__all__ += ["histograms_sensitivity", "levels_sensitivity", "moments_sensitivity"]
+__all__ += ["nearest_distance_sensitivity", "nearest_sensitivity", "open_people", "open_table", "run"]
+__all__ += ["sums_sensitivity", "swap_sensitivity"]

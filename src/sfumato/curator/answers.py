@@ -37,6 +37,16 @@ class NoisyCells:
 
 
 @dataclass(frozen=True)
+class NoisyLevels:
+    """Released values of columns whose levels are not public, where they reach a threshold. Public."""
+
+    texts: tuple[tuple[str, ...], ...]  # for each column, the values that pass, sorted
+    counts: tuple[IntArray, ...]  # for each column, how many people have them; each at least the threshold
+    threshold: int
+    record: Record  # the mechanism, its sensitivity and its scale
+
+
+@dataclass(frozen=True)
 class NoisySums:
     """Released sizes and sums of groups. Public."""
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from sfumato.budget import PricedPlan, Sensitivity
-from sfumato.curator.answers import Noisy, NoisyCells, NoisyMeans, NoisyMoments, NoisySplits, NoisySums
+from sfumato.curator.answers import (
+    Noisy,
+    NoisyCells,
+    NoisyLevels,
+    NoisyMeans,
+    NoisyMoments,
+    NoisySplits,
+    NoisySums,
+)
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import MomentShape, Partition
 from sfumato.errors import PlanError
@@ -20,12 +28,13 @@ from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
 from sfumato.private.aggregates.splits import SplitRule
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 from sfumato.private.aggregates.swaps import Swaps
+from sfumato.private.levels import levels_sensitivity
 from sfumato.private.mechanisms.sparse_histogram import threshold_for
 
 # `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = ["MomentShape", "Questions", "SplitRule", "cover_sensitivity", "histograms_sensitivity"]
 __all__ += ["moments_sensitivity", "nearest_distance_sensitivity", "nearest_sensitivity", "sums_sensitivity"]
-__all__ += ["swap_sensitivity"]
+__all__ += ["levels_sensitivity", "swap_sensitivity"]
 
 
 class Questions(Protocol):
@@ -71,6 +80,10 @@ class Questions(Protocol):
 
         The grid may have up to 2^62 cells: only those that are occupied or pass are listed.
         """
+        raise _unanswered(self, step)
+
+    def levels(self, step: str) -> NoisyLevels:
+        """Values of the columns whose levels are not public, where enough people have them."""
         raise _unanswered(self, step)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:

@@ -18,6 +18,7 @@ Level = str | int | float | bool
 Missing = Literal["error", "drop"] | Mapping[str, Any]
 
 TICKS_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+MOST_SHOWN = 50  # names of columns in a message
 _DATE = datetime.date | np.datetime64  # a datetime is a date
 
 
@@ -49,7 +50,7 @@ class Coordinate:
 
     @property
     def is_open(self) -> bool:
-        """Whether the levels of the category are still to be found."""
+        """Whether it stands for a category of which no level is known."""
         return self.kind == "level" and self.level is None
 
 
@@ -77,11 +78,6 @@ class Columns:
     def labels(self) -> tuple[str, ...]:
         """Names of the coordinates."""
         return tuple(str(coordinate) for coordinate in self.coordinates)
-
-    @property
-    def open_levels(self) -> tuple[Coordinate, ...]:
-        """Coordinates of the categories whose levels are still to be found."""
-        return tuple(coordinate for coordinate in self.coordinates if coordinate.is_open)
 
     @property
     def source_names(self) -> list[str]:
@@ -121,6 +117,11 @@ def read_bounds(
     domain: Domain | None
     if isinstance(bounds, Mapping):
         coordinates, domain = _named(bounds, unit, outside)
+    elif text is not None and not text.tells_names:
+        raise ParameterError(
+            "`bounds` must name columns of a table without a header, for example {'column1': (0, 1)}, got "
+            f"{bounds!r}. Or give its `names` to `scan_csv`"
+        )
     else:
         chosen = [name for name in names or () if name != unit.column]
         check_spoken(chosen)
@@ -214,8 +215,10 @@ def days(date: _DATE) -> float:
 def _limits(name: str, value: object) -> Iterable[tuple[Coordinate, float, float]]:
     if isinstance(value, Mapping) and set(value) == {"levels"}:
         value = value["levels"]
-        if value == "private":
+        if isinstance(value, str) and value == "private":  # found by the fit
             return [(Coordinate(name, "level"), 0.0, 1.0)]
+    if (found := getattr(value, "levels", None)) is not None:  # from `estimate_levels`
+        return _limits(name, {"levels": list(found) or "private"})
     if isinstance(value, list):
         return [(Coordinate(name, "level", level), 0.0, 1.0) for level in _levels(name, value)]
     if not isinstance(value, tuple) or len(value) != 2:
@@ -251,4 +254,5 @@ def check_names(wanted: Iterable[str], names: Sequence[str]) -> None:
         hint = ""
         if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
             hint = f". If {marks[0]!r} stands between values: sfumato.scan_csv(path, delimiter={marks[0]!r})"
-        raise ParameterError(f"column {name!r} must be in the table, which has {', '.join(names)}{hint}")
+        shown = ", ".join([*names[:MOST_SHOWN], *["..."] * (len(names) > MOST_SHOWN)])
+        raise ParameterError(f"column {name!r} must be in the table, which has {shown}{hint}")

@@ -182,7 +182,7 @@ def _cap(persons: _Persons, rows: FloatArray, max_rows: int) -> FloatArray:
     order = np.empty(sizes.sum(), dtype=np.int64)
     _fill_order(persons.codes, np.where(above, ends - sizes, -1), order)
     chosen = np.flatnonzero(above)
-    seeds = _spelling_hashes(persons.names)[chosen]
+    seeds = spelling_hashes(persons.names)[chosen]
     borders = np.append(0, ends[chosen])
     _keep_smallest(np.ascontiguousarray(rows), order, borders, seeds, max_rows, keep)
     kept = rows[keep]
@@ -190,7 +190,8 @@ def _cap(persons: _Persons, rows: FloatArray, max_rows: int) -> FloatArray:
     return kept
 
 
-def _spelling_hashes(names: pa.Array) -> HashArray:
+def spelling_hashes(names: pa.Array) -> HashArray:
+    """Public hash of each spelling (large_string)."""
     out = np.empty(len(names), dtype=np.uint64)
     _, places, text = names.buffers()
     if len(names):
@@ -246,7 +247,7 @@ def _spread(parts: Iterable[_Part], folder: Path, level: int) -> dict[Path, bool
     writers: dict[Path, pa.RecordBatchWriter] = {}
     with ExitStack() as files:
         for persons, rows in parts:
-            hashes = _spelling_hashes(persons.names)
+            hashes = spelling_hashes(persons.names)
             buckets = ((hashes >> np.uint64(BUCKET_BITS * level)) % np.uint64(N_BUCKETS)).astype(np.uint8)
             order = np.argsort(buckets[persons.codes], kind="stable")  # by radix
             ends = np.cumsum(np.bincount(buckets[persons.codes], minlength=N_BUCKETS))

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     `predict` describes rows that the caller holds: its labels are not private and enter no release.
     """
 
+    _most_columns: ClassVar[int] = MOST_COLUMNS  # up to which a fit adds columns for private levels
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclasses.dataclass(eq=False, repr=False)(cls)
@@ -75,7 +77,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         """Charge the plan, let `compute` ask the curator, and publish. Return the table with all levels."""
         priced = self._priced(plan_for(table.domain), table.domain)
         private = private_columns(self.bounds)
-        most = most_levels(plan_for, table.domain, len(private)) if private else 0
+        most = most_levels(plan_for, table.domain, len(private), self._most_columns) if private else 0
         bought = getattr(self.bounds, "privacy", None)  # bounds from `estimate_bounds` state their cost
         if bought is not None:
             PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # may raise

@@ -28,6 +28,8 @@ N_FALSE = 2**17  # empty cells that a sparse histogram lists on average: limits 
 class DensityClusterer(PrivateClusterer, ABC):
     """Base of the methods whose model is a set of spans."""
 
+    _most_columns = 6  # a cell has 3^d - 1 neighbours
+
     # Rows that were clipped to the edge would look like a dense place there.
     outside: Outside = parameter(one_of("clip", "drop"), default="drop", kw_only=True)
 

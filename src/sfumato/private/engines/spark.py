@@ -199,12 +199,12 @@ def spell_people(columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 def _cap_people(max_rows: int, _token: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On a worker: the capped rows of every person. The rows of one person must be adjacent."""
-    for people in _whole_people(batches):
+    for people in whole_people(batches):
         ids = people.column("unit").cast(pa.string())
         yield _columnar(cap_rows(ids, _stack(people.drop_columns("unit")), max_rows))
 
 
-def _whole_people(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def whole_people(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Split batches again so that no person is in two of them."""
     waiting: list[pa.RecordBatch] = []  # more rows of its last person may follow
     for batch in batches:
