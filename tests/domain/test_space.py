@@ -42,6 +42,14 @@ def extremes(d):
         ((0, 10**400), ["`high` must be a number"]),
         ((-1e308, 1e308), ["at most 1e+140", "Rescale"]),
         ((0, 1e-300), ["at least 2e-140", "Rescale"]),
+        ((1e15, 1e15 + 1), ["at least 1e-12 times their size apart", "Subtract"]),
+        (([0, -1e3], [1, -1e3 + 2e-10]), ["at least 1e-12 times their size apart"]),
+        ([(0, 10), (20, 30)], ["([0.0, 10.0], [20.0, 30.0])", "([0.0, 20.0], [10.0, 30.0])"]),
+        (((0, 10), (20, 30)), ["tuple of two lists", "([0.0, 20.0], [10.0, 30.0])"]),
+        ([[0, 10], [20, 30]], ["tuple of two lists"]),
+        (np.array([[0, 10], [20, 30]]), ["tuple of two lists"]),
+        ([(0, 10), (5, 8)], ["tuple of two lists"]),
+        (((0, 1), ("a", 1)), ["`high`"]),
         (Ball(0), ["`radius` must be positive", "0"]),
         (Ball(-1), ["`radius` must be positive", "-1"]),
         (Ball(np.nan), ["`radius` must be finite"]),
@@ -78,6 +86,31 @@ def test_bounds_are_broadcast(bounds):
     assert (domain.low, domain.high) == ((-1.0, -1.0), (2.0, 2.0))
     assert domain.unit == Unit()
     assert domain.n_features == 2
+
+
+@pytest.mark.parametrize(
+    ("bounds", "n_features"),
+    [
+        (([0, 10], [20, 30]), 2),
+        ((np.array([0, 10]), (20, 30)), 2),
+        (((0, 10), [20, 30]), 2),
+        ([[0, 10, 0], [20, 30, 1]], 3),  # pairs would be three
+        (((0, 10, 0), (20, 30, 1)), 3),
+        ([0, 20], 2),
+        ([(10, 0), (30, 20)], 2),  # no pairs: each would have low > high
+    ],
+)
+def test_bounds_that_mean_one_thing_are_a_low_and_a_high(bounds, n_features):
+    domain = Domain.from_bounds(bounds, n_features)
+    low, high = np.broadcast_arrays(*(np.asarray(part) for part in bounds))
+    if low.ndim:
+        assert (domain.low, domain.high) == (tuple(low), tuple(high))
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 2.0, "2", True, 2**20 + 1, 10**30])
+def test_the_number_of_columns_is_limited(n_features):
+    with pytest.raises(ParameterError, match="`n_features` must be an integer >= 1 and at most"):
+        Domain.from_bounds((0, 1), n_features)
 
 
 def test_a_ball_is_its_box_and_radius():

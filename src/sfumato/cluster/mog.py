@@ -10,7 +10,7 @@ from sfumato.budget import Plan
 from sfumato.cluster.lloyd_kmeans import LloydKMeans
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
-from sfumato.cluster.shared.moments import fit_mixture, moments_traits, with_moments
+from sfumato.cluster.shared.moments import check_squares, fit_mixture, moments_traits, with_moments
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Cells, Traits
 from sfumato.curator import MomentShape, Questions
@@ -111,6 +111,7 @@ class DPMoG(PrivateClusterer):
         return Traits(cells=Cells(GRID_BYTES_PER_CELL * (2 * n_moments // 5)))
 
     def _plan(self, domain: Domain) -> Plan:
+        check_squares(domain)
         if self._has_grid(domain):
             check_grid_fits(domain, MOST_CELLS)
             return Plan(*grid_steps(None))

@@ -11,7 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.budget import Plan
 from sfumato.cluster.mog import GRID_COLUMNS, SHAPES, DPMoG
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
+from sfumato.cluster.shared.moments import (
+    check_squares,
+    given_covariances,
+    moments_traits,
+    with_covariances,
+)
 from sfumato.cluster.shared.parameters import (
     MOST_CLUSTERS,
     Auto,
@@ -117,6 +122,7 @@ class MorseClustering(PrivateClusterer):
         return self._again(self.release_.model.cut(n_clusters), n_clusters=n_clusters)  # type: ignore[attr-defined]
 
     def _plan(self, domain: Domain) -> Plan:
+        check_squares(domain)
         base = self._checked_base(domain)
         plan = base._plan(domain)
         if _shows_covariances(base, domain):

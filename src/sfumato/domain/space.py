@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.constraints import whole
 from sfumato.errors import ParameterError
 
 # A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64 cannot
@@ -28,10 +30,12 @@ ALL_ROWS = 2**40  # more than anybody has
 MOST_COLUMNS = 2**20  # for which the lattice is proved
 _ON_THE_SPHERE = 1e-9  # relative: rows of a given length are inside the ball of this radius, however rounded
 LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
+NARROWEST = 1e-12  # width of a column, in units of its larger bound: thousands of numbers fit between
 
 BOUNDS_HELP = (
     "Bounds are public knowledge, never read off the data: give bounds=(low, high) with one number for all "
-    "columns or one per column, for example bounds=([0, 0], [100, 250])"
+    "columns or one per column, for example bounds=([0, 0], [100, 250]), or one pair per named column, for "
+    "example bounds={'age': (0, 100), 'height': (0, 250)}"
 )
 
 
@@ -116,6 +120,7 @@ class Domain:
         cls, bounds: object, n_features: int, unit: Unit | None = None, outside: Outside = "clip"
     ) -> Domain:
         """Check the user's ``bounds`` and broadcast them to `n_features` columns."""
+        whole(MOST_COLUMNS)("n_features", n_features)
         unit = unit or Unit()
         if bounds is None:
             raise ParameterError(f"`bounds` must be given, got None. {BOUNDS_HELP}")
@@ -127,6 +132,7 @@ class Domain:
             return cls(_plain(center - radius), _plain(center + radius), radius, unit, outside)
         if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
             raise ParameterError(f"`bounds` must be a pair (low, high), got {bounds!r}. {BOUNDS_HELP}")
+        _check_unambiguous(bounds, n_features)
         low = _one_per_column("low", bounds[0], n_features)
         high = _one_per_column("high", bounds[1], n_features)
         return cls(_plain(low), _plain(high), None, unit, outside)
@@ -146,6 +152,11 @@ class Domain:
             raise ParameterError(
                 f"`bounds` must be at most {LARGEST_BOUND:g} in size and at least {2 / LARGEST_BOUND:g} "
                 f"apart, got {self.low}, {self.high}. Rescale the columns"
+            )
+        if (self.half_width < NARROWEST / 2 * np.maximum(np.abs(low), np.abs(high))).any():
+            raise ParameterError(
+                f"`bounds` must be at least {NARROWEST:g} times their size apart, got {self.low}, "
+                f"{self.high}. Subtract a public number from the column, for example its low bound"
             )
 
     @property
@@ -227,6 +238,27 @@ class Domain:
     def from_lattice(self, units: ArrayLike) -> FloatArray:
         """Coordinates of lattice points (or of sums divided by counts)."""
         return self.midpoint + np.asarray(units, dtype=np.float64) * self.lattice_step
+
+
+def _check_unambiguous(bounds: Sequence[object] | NDArray[Any], n_features: int) -> None:
+    """Raise if `bounds` of two columns may be the low and the high bounds, or a pair for each column.
+
+    A tuple of two lists or arrays is a low and a high, as documented. Other nestings are common for a list of
+    pairs. They are refused unless one of these pairs would have low >= high.
+    """
+    is_documented = isinstance(bounds, tuple) and not all(isinstance(part, tuple) for part in bounds)
+    if is_documented or n_features != 2 or not isinstance(bounds, tuple | list | np.ndarray):
+        return
+    table = np.empty((0, 0))
+    with suppress(TypeError, ValueError, OverflowError):  # refused later, by name
+        table = np.asarray(bounds, dtype=np.float64)
+    if table.shape == (2, 2) and (table[:, 0] < table[:, 1]).all():
+        as_limits, as_columns = (tuple(part.tolist()) for part in (table, table.T))
+        raise ParameterError(
+            f"`bounds` of two columns must be a tuple of two lists, got {bounds!r}. If the first part holds "
+            f"the low bounds, write bounds={as_limits}. If it holds the bounds of the first column, write "
+            f"bounds={as_columns}"
+        )
 
 
 def _one_per_column(name: str, value: object, n_features: int) -> FloatArray:

@@ -40,10 +40,9 @@ from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
 from sfumato.curator.levels import move_to, open_levels, table_with_levels
-from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
+from sfumato.domain import Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
 from sfumato.domain.columns import Columns, names_columns, read_bounds
-from sfumato.domain.constraints import whole
 from sfumato.public.models import Model, encode
 from sfumato.release import Release
 
@@ -254,7 +253,6 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
 
     def plan(self, n_features: int) -> PricedPlan:
         """What a fit on `n_features` columns will ask and spend. Prints as a table. Spends nothing."""
-        whole(MOST_COLUMNS)("n_features", n_features)
         check_fields(self)
         domain = self.domain(n_features)
         return self._priced(self._plan(domain), domain)

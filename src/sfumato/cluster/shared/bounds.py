@@ -25,11 +25,11 @@ from scipy.stats import nbinom
 from sfumato.budget import Plan, PrivacyStatement, Step, calibrate
 from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
 from sfumato.curator import Noisy, Questions, histograms_sensitivity, open_table, run
-from sfumato.domain import LARGEST_BOUND, FloatArray, Grid, IntArray, Unit
+from sfumato.domain import FloatArray, Grid, IntArray, Unit
 from sfumato.errors import ParameterError
 
 LEAST_EXPONENT, LARGEST_EXPONENT = -60, 80  # of the powers of two: values beyond count as absent
-ANYWHERE = (-LARGEST_BOUND, LARGEST_BOUND)  # where rows may be before bounds are known
+ANYWHERE = (-1e60, 1e60)  # where rows may be before bounds are known: beyond all powers of two
 NEAR_ZERO = 2.0 ** (LEAST_EXPONENT + 1)  # width of the bin around zero: no bounds are closer together
 FALLBACK = (-1.0, 1.0)  # of a column whose rows the noise hides
 

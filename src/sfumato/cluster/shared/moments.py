@@ -15,8 +15,9 @@ from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.refine import BINS_PER_OCTAVE, HISTOGRAM_SHARE, N_OCTAVES
 from sfumato.cluster.shared.traits import Moments, Traits, Visible
 from sfumato.curator import MomentShape, NoisyMoments, Questions, moments_sensitivity
-from sfumato.domain import Domain, FloatArray
+from sfumato.domain import LARGEST_BOUND, Domain, FloatArray
 from sfumato.domain.partitions import GaussianCells, Partition, Voronoi
+from sfumato.errors import ParameterError
 from sfumato.public.means import mean_stds, shrunk_means
 from sfumato.public.mixtures.covariances import SizedComponents, centred, definite, shrunk_to_spheres
 from sfumato.public.models import CentreModel, MixtureModel
@@ -27,7 +28,17 @@ COVARIANCE_SHARE = Fraction(1, 4)  # of the budget, for the covariances of centr
 RADIUS = 2.0  # of the later rounds, in root mean squared distances from the mean
 LEAST_SIZE = 1.5  # standard deviations of its noise: a smaller size counts as that
 
+LARGEST_LENGTH = LARGEST_BOUND**0.5  # its square is still a number that a release may hold
 SMALLEST = 1e-3  # least standard deviation along any direction, in half widths: keeps covariances definite
+
+
+def check_squares(domain: Domain) -> None:
+    """Raise if covariances, which are squares of lengths, could be too large for a release."""
+    if max(np.abs(domain.low).max(), np.abs(domain.high).max()) > LARGEST_LENGTH:
+        raise ParameterError(
+            f"`bounds` of a mixture must be at most {LARGEST_LENGTH:g} in size, got {domain.low}, "
+            f"{domain.high}. Rescale the columns"
+        )
 
 
 def with_moments(

@@ -318,7 +318,8 @@ def _jump(state: _State, rng: np.random.Generator, center: FloatArray, place: Fl
         rest //= shape[j]
         place[j] = state.edges[j, i] + rng.random() * (state.edges[j, i + 1] - state.edges[j, i])
     for j in range(len(shape)):
-        i = int((center[j] - state.edges[j, 0]) / (state.edges[j, 1] - state.edges[j, 0]))
+        first, last = state.edges[j, 0], state.edges[j, shape[j]]
+        i = int((center[j] - first) / (last - first) * shape[j])
         old = old * shape[j] + min(max(i, 0), shape[j] - 1)
     return math.log(state.jumps[old] / state.jumps[new])
 
@@ -404,7 +405,8 @@ def _set_positions(state: _State, c: int, positions: FloatArray) -> None:
                 moment += low * 0.5 * math.erfc(-a / _SQRT2)
             if i == state.shape[j] - 1:
                 moment += high * 0.5 * math.erfc(b / _SQRT2)
-            positions[j, i] = min(max(moment / state.mass[c, j, i], low), high)
+            mass = state.mass[c, j, i]  # 0 if the column is narrow: all rows are then clipped to its ends
+            positions[j, i] = min(max(moment / mass, low), high) if mass > 0.0 else low
 
 
 @numba.njit(cache=True)
