@@ -99,7 +99,10 @@ def _is_number(name: str) -> bool:
 def tried_formats(
     columns: Columns, domain: Domain, batch: Mapping[str, pa.Array], unreadable: Mapping[str, Mask]
 ) -> Tally:
-    """How many values of a sample other formats would read inside the bounds. 0 is the format as it is."""
+    """How many values of a sample other formats would read; those inside the bounds count twice.
+
+    Format 0 is the one that was given.
+    """
     tally: Tally = Counter()
     for kind, tried in _TRIED.items():
         of_kind = [(j, c) for j, c in enumerate(columns.coordinates) if c.kind == kind]
@@ -113,7 +116,7 @@ def tried_formats(
             for i, settings in enumerate(({}, *tried)):
                 numbers = _read_as(replace(coordinate, fill=None), sample, columns.text, settings)
                 inside = (numbers >= domain.low[j]) & (numbers <= domain.high[j])
-                tally[coordinate.column, f"{kind} {i}"] += int(inside.sum())
+                tally[coordinate.column, f"{kind} {i}"] += int(np.isfinite(numbers).sum() + inside.sum())
     return tally
 
 

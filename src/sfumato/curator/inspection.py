@@ -65,6 +65,8 @@ def check(
     <BLANKLINE>
     3 rows, of which a fit uses 2.
     - some rows have no usable value in column 'age'. Give missing='drop' or missing={'age': 'value'}
+    - values of column 'age' outside the bounds are moved to the edge
+    - values of column 'ward' that are not among the levels are none of them
     """
     return inspect(X, bounds, unit, missing, outside, as_python)
 
@@ -84,7 +86,7 @@ def inspect(
     tally: Tally = Counter()
     for one in _tallies(source, columns, domain, lambda: tally[ROWS, "tried"] < ENOUGH):
         tally.update(one)
-    found = _findings(tally, columns, guessed)
+    found = _findings(tally, columns, outside, guessed)
     return replace(found, advice=(*advice, *found.advice))
 
 
@@ -209,7 +211,7 @@ def _outside(columns: Columns, domain: Domain, places: list[int], numbers: Float
         return np.asarray(((numbers < low) | (numbers > high)).any(axis=1))
 
 
-def _findings(tally: Tally, columns: Columns, guessed: list[str]) -> Findings:
+def _findings(tally: Tally, columns: Columns, outside: Outside, guessed: list[str]) -> Findings:
     kinds = {columns.unit: "person"} if columns.unit else {}
     kinds |= {c.column: "category" if c.kind == "level" else c.kind for c in columns.coordinates}
     found = tuple(
@@ -228,6 +230,7 @@ def _findings(tally: Tally, columns: Columns, guessed: list[str]) -> Findings:
     advice = [*_about_lines(tally, columns), *(one for _, one in better)]
     advice += [one for c in found if c.name not in helped for one in _about_column(c, rows)]
     advice += _about_missing(found, columns, helped)
+    advice += _about_outside(found, outside)
     if not used and not any(one.refuses for one in advice):
         advice.append(Advice("no row would be used" if rows else "the table has no rows"))
     return Findings(rows, used, found, tuple(advice))
@@ -264,3 +267,14 @@ def _about_missing(
     if lost:
         ways = ("missing", "drop"), ("missing", dict.fromkeys(lost, "value"))
         yield Advice(f"some rows have no usable value in {listed(lost)}", ways, either=True)
+
+
+def _about_outside(found: tuple[ColumnFindings, ...], outside: Outside) -> Iterator[Advice]:
+    """What happens to values outside the bounds. Nothing needs to be decided."""
+    if beyond := [c.name for c in found if c.outside and c.kind != "category"]:
+        done = "moved to the edge" if outside == "clip" else "left out, with their rows"
+        yield Advice(f"values of {listed(beyond)} outside the bounds are {done}", refuses=False)
+    if others := [c.name for c in found if c.outside and c.kind == "category"]:
+        yield Advice(
+            f"values of {listed(others)} that are not among the levels are none of them", refuses=False
+        )

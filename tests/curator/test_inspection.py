@@ -1,0 +1,198 @@
+"""Exact findings, for the holder's screen: every count against a table that was made with it."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from sfumato import check, scan_csv
+from sfumato.errors import DataError, ParameterError
+
+BOUNDS = {
+    "age": (0, 120),
+    "day": (datetime.date(2026, 1, 1), datetime.date(2026, 12, 31)),
+    "ward": ["icu", "er"],
+}
+LINES = [
+    "ann,31,2026-01-05,icu",
+    "bob,,2026-02-05,er",  # missing
+    "cem,elderly,2026-02-05,er",  # no number
+    "dia,140,2026-02-05,er",  # outside
+    "eli,40,2026-02-30,er",  # no date
+    "fay,40,2027-02-03,er",  # outside
+    "gus,40,2026-02-03,hall",  # no level
+    "hal,40,2026-02-03,NA",  # missing
+    ",40,2026-02-03,er",  # nobody
+    "ida,40,2026-02-03",  # too short
+    "jim,40,2026-02-03,er,er",  # too long
+]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "stays.csv"
+    path.write_text("\n".join(["name,age,day,ward", *LINES]))
+    return str(path)
+
+
+def counts(found):
+    return {c.name: (c.kind, c.missing, c.unreadable, c.outside) for c in found.columns}
+
+
+def test_every_kind_of_finding(table):
+    found = check(table, bounds=BOUNDS, unit="name")
+    assert counts(found) == {
+        "age": ("number", 3, 1, 1),
+        "day": ("date", 2, 1, 1),
+        "ward": ("category", 3, 0, 1),
+        "name": ("person", 3, 0, 0),
+    }
+    assert (found.rows, found.used, found.fits) == (11, 4, False)
+    text = str(found)
+    assert "2 lines have fewer or more values than there are columns" in text
+    assert "some rows have no usable value in columns 'age', 'day', 'ward'. Give missing='drop' or" in text
+    assert "column 'name' does not name a person in every row. Give missing='drop'" in text
+    assert "exact, not private" in text
+
+
+def test_what_is_decided_needs_no_decision(table):
+    dropped = check(table, bounds=BOUNDS, unit="name", missing="drop", outside="drop")
+    assert (dropped.used, dropped.fits) == (2, True)
+    filled = check(table, bounds=BOUNDS, missing={"age": 40, "day": datetime.date(2026, 6, 1), "ward": "er"})
+    assert (filled.used, filled.fits) == (11, True)
+
+
+def test_no_value_is_quoted(table):
+    text = str(check(table, bounds=BOUNDS, unit="name"))
+    words = {word for line in LINES for word in line.split(",") if len(word) > 2} - {"icu", "er"}
+    assert not [word for word in words if word in text]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_in_memory(make):
+    columns = {"age": [31.0, None, 140.0, 40.0], "ward": ["icu", "er", "hall", None]}
+    found = check(make(columns), bounds={"age": (0, 120), "ward": ["icu", "er"]})
+    assert counts(found) == {"age": ("number", 1, 0, 1), "ward": ("category", 1, 0, 1)}
+    assert found.used == 2
+
+
+def test_objects_are_read_one_by_one():
+    found = check(pd.DataFrame({"age": [31, "old", None, "40"]}, dtype=object), bounds={"age": (0, 120)})
+    assert counts(found) == {"age": ("number", 1, 1, 0)}
+
+
+def test_arrays_and_private_bounds():
+    rows = np.array([[1.0, np.nan], [500.0, np.inf]])
+    assert counts(check(rows, bounds=(0, 100))) == {
+        "column1": ("number", 0, 0, 1),
+        "column2": ("number", 1, 1, 0),
+    }
+    assert counts(check(rows, bounds="private"))["column1"] == ("number", 0, 0, 0)
+
+
+def test_levels_that_a_fit_would_buy(table):
+    found = check(table, bounds={"ward": {"levels": "private"}}, missing="drop")
+    assert counts(found) == {"ward": ("category", 3, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "reason"),
+    [
+        ({"day": (0, 1)}, "most values of column 'day' do not read as numbers"),
+        ({"age": (200, 300)}, "no value of column 'age' is inside its bounds"),
+        ({"ward": ["ICU"]}, "no value of column 'ward' is among its levels"),
+    ],
+)
+def test_plain_mistakes_need_a_decision_even_if_rows_may_be_dropped(table, bounds, reason):
+    found = check(table, bounds=bounds, missing="drop")
+    assert not found.fits
+    assert reason in str(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "option"),
+    [
+        (["1,5", "2,25"], (0, 10), "decimal=','"),
+        (["1,500", "2,250"], (0, 10), "decimal=','"),
+        (["1,500", "2,250"], (1000, 3000), "thousands=','"),
+        (["1,500,000", "2"], (0, 1e7), "thousands=','"),
+        (["1.500,5", "2.250,5"], (1000, 3000), "decimal=',') and scan_csv(path, thousands='.'"),
+        (["1 500", "2 250"], (1000, 3000), "thousands=' '"),
+        (["1'500", "2'250"], (1000, 3000), 'thousands="\'"'),
+        (["31.12.2026", "01.02.2026"], BOUNDS["day"], "dates=['%d.%m.%Y']"),
+        (["12/31/2026", "01/02/2026"], BOUNDS["day"], "dates=['%m/%d/%Y']"),
+        (["31/12/2026 17:30", "01/02/2026 09:00"], BOUNDS["day"], "dates=['%d/%m/%Y %H:%M']"),
+        (["01/02/2026"], BOUNDS["day"], "dates=['%d/%m/%Y']) or scan_csv(path, dates=['%m/%d/%Y']"),
+    ],
+)
+def test_the_option_that_reads_more_values(tmp_path, values, bounds, option):
+    path = tmp_path / "table.csv"
+    path.write_text("value;other\n" + "".join(f"{value};1\n" for value in values))
+    written = scan_csv(path, delimiter=";")
+    found = check(written, bounds={"value": bounds}, missing="drop")
+    assert not found.fits
+    assert option in str(found)
+
+
+def test_formats_of_several_date_columns_are_given_together(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n31.12.2026,30.12.2026 17:30,2026-12-31\n")
+    found = check(tmp_path / "t.csv", bounds=dict.fromkeys("abc", BOUNDS["day"]))
+    formats = ["%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y-%m-%d"]
+    assert f"dates={formats}" in str(found)
+    assert check(scan_csv(tmp_path / "t.csv", dates=formats), bounds=dict.fromkeys("abc", BOUNDS["day"])).fits
+
+
+def test_a_few_odd_values_do_not_change_the_format(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n" + "1.5;1\n" * 50 + "1,5;1\n")
+    found = check(scan_csv(tmp_path / "t.csv", delimiter=";"), bounds={"a": (0, 10)}, missing="drop")
+    assert found.fits
+    assert counts(found) == {"a": ("number", 0, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("content", "option"),
+    [
+        (b"age;job\n1;a\n", "delimiter=';'"),
+        (b"age\tjob\n1\ta\n", "delimiter='\\t'"),
+        ("age,job,señor\n1,a,b\n".encode("latin-1"), "encoding='latin-1'"),
+        ("age,job\n1,a\n".encode("utf-16"), "encoding='utf-16'"),
+        ("age,job\n1,señor\n".encode("latin-1"), "encoding='latin-1'"),
+    ],
+)
+def test_the_option_that_finds_the_columns(tmp_path, content, option):
+    (tmp_path / "t.csv").write_bytes(content)
+    found = check(tmp_path / "t.csv", bounds={"age": (0, 10), "job": ["a", "b"]}, missing="drop")
+    assert not found.fits
+    assert option in str(found)
+
+
+def test_a_first_line_that_is_a_row_is_not_quoted(tmp_path):
+    (tmp_path / "t.csv").write_text("31, carpenter\n40, smith\n")
+    for bounds in ({"age": (0, 10)}, (0, 100)):
+        with pytest.raises(DataError, match=r"looks like a row. Give .*names=.* or .*header=False") as e:
+            check(tmp_path / "t.csv", bounds=bounds)
+        assert "carpenter" not in str(e.value)
+
+
+def test_columns_that_no_format_has(tmp_path):
+    (tmp_path / "t.csv").write_text("age,job\n1,a\n")
+    with pytest.raises(ParameterError, match="column 'size' must be in the table"):
+        check(tmp_path / "t.csv", bounds={"size": (0, 10)})
+
+
+def test_tables_without_usable_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("age,job\n")
+    assert "the table has no rows" in str(check(tmp_path / "t.csv", bounds={"age": (0, 10)}))
+    frame = pd.DataFrame({"age": [1.0, None], "size": [None, 1.0]})
+    found = check(frame, bounds={"age": (0, 10), "size": (0, 10)}, missing="drop")
+    assert (found.used, found.fits) == (0, False)
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ParameterError, match="`missing` must be"):
+        check(np.ones((2, 2)), bounds=(0, 1), missing="fill")
+    with pytest.raises(ParameterError, match="`outside` must be"):
+        check(np.ones((2, 2)), bounds=(0, 1), outside="keep")
