@@ -1,5 +1,8 @@
 """Errors and warnings of sfumato. Messages repeat parameters, never data."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 
 class SfumatoError(Exception):
     """Base class of every error that sfumato raises on purpose."""
@@ -39,3 +42,15 @@ class LevelsWarning(UserWarning):
 
 class LedgerWarning(UserWarning):
     """A run was charged and released, but the ledger could not record the outcome."""
+
+
+@contextmanager
+def told_if_interrupted(note: Callable[[], str]) -> Iterator[None]:
+    """Add a note about what is spent to an interrupt, such as Ctrl-C, on its way to the caller."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as interrupt:
+        interrupt.add_note(note())
+        raise

@@ -3,12 +3,14 @@
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import typer
+from tests.cli.conftest import COMMAND
 
 from sfumato import Budget, Ledger, Release, __version__
 from sfumato.cli.app import app
@@ -63,6 +65,29 @@ def test_a_refused_budget(trips, shell, bounds):
     assert line.startswith("error: The budget of 'trips' does not cover")
     assert not Path("release.json").exists()
     assert not Ledger("budget.db", "trips").history()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("charged", [True, False])
+def test_a_signal_ends_a_fit_and_says_what_is_spent(trips, bounds, sent, code, charged):
+    ledger = Ledger.create("budget.db", "trips", Budget(2))
+    options = ["--ledger", "budget.db", "--dataset", "trips"] if charged else []
+    fit = ["fit", trips, "--method", "grid-kmeans", "--clusters", "8", "--epsilon", "1", "--bounds", bounds]
+    with subprocess.Popen([COMMAND, *fit, *options], stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("grid: "):  # the last step, after the charge
+                process.send_signal(sent)
+                break
+        *_, said = process.stderr.read().splitlines()
+        assert process.wait() == code
+    note = "epsilon=1 was charged to 'trips' and counts; nothing was released"
+    assert (
+        said
+        == f"interrupted: {note if charged else 'the noise may have been drawn: count epsilon=1 as spent'}"
+    )
+    assert [charge.outcome for charge in ledger.history()] == ["failed"] * charged
+    assert not Path("release.json").exists()
 
 
 def test_version_loads_nothing_heavy():

@@ -1,4 +1,4 @@
-"""Ctrl-C before operations on files: it ends the command, and leaves no part of a file behind."""
+"""Ctrl-C or SIGTERM before operations on files: it ends the command, and leaves no part of a file behind."""
 
 import pytest
 from tests.faults.kills import CHARGED, FIT, FIT_AND_REPORT, N_KILLS, Disk, spread
@@ -7,25 +7,34 @@ from tests.faults.warm import Fault
 from sfumato import report
 from sfumato.release import write_whole
 
-INTERRUPTED = 130
+CODES = {"interrupt": 130, "terminate": 143}
 
 
 @pytest.mark.usefixtures("ledger")
-def test_an_interrupted_fit_leaves_no_temporary_file(warm, tmp_path, n_events):
+@pytest.mark.parametrize("signal", CODES)
+def test_an_interrupted_fit_leaves_no_temporary_file(warm, tmp_path, n_events, signal):
     disk = Disk.of(tmp_path)
     for event in spread(n_events, max(5, N_KILLS // 10)):
-        done = warm.run(tmp_path, *FIT_AND_REPORT, fault=Fault("interrupt", at=event))
-        assert done.code == INTERRUPTED, done.said
+        done = warm.run(tmp_path, *FIT_AND_REPORT, fault=Fault(signal, at=event))
+        assert done.code == CODES[signal], done.said
         assert "Traceback" not in done.said
         before, disk = disk, Disk.of(tmp_path)
         disk.check_after(before)
         assert disk.left_over == set()
+        is_charged = len(disk.history) > len(before.history)
+        assert ("epsilon=1" in done.said) >= is_charged, done.said
 
 
-@pytest.mark.parametrize("name", ["release.json", "report.html"])
-def test_an_interrupt_while_a_file_is_written(warm, tmp_path, ledger, name):
-    done = warm.run(tmp_path, *FIT, *CHARGED, "--report", "report.html", fault=Fault("interrupt", at=name))
-    assert done.code == INTERRUPTED, done.said
+@pytest.mark.parametrize("signal", CODES)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("release.json", "may not be in release.json"), ("report.html", "is in release.json")],
+)
+def test_an_interrupt_while_a_file_is_written(warm, tmp_path, ledger, name, place, signal):
+    done = warm.run(tmp_path, *FIT, *CHARGED, "--report", "report.html", fault=Fault(signal, at=name))
+    assert done.code == CODES[signal], done.said
+    said = f"interrupted: epsilon=1 was spent and counts; the release {place}"
+    assert said in done.said.splitlines()
     disk = Disk.of(tmp_path)
     assert [charge.outcome for charge in disk.history] == ["released"]
     assert (disk.release is None) == (name == "release.json")

@@ -26,7 +26,7 @@ from typing import NamedTuple
 TIMEOUT = 120
 UNEXPECTED = 99
 FEW_BYTES = 1000  # enough for messages, and less than a page of a ledger, a release or a report
-SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT}
+SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 FILE_EVENTS = {"open", "os.chmod", "os.remove", "os.rename", "sqlite3.connect"}
 
 
@@ -36,7 +36,7 @@ class Fault:
 
     Attributes
     ----------
-    kind : {"none", "kill", "interrupt", "limit", "cut", "fill"}
+    kind : {"none", "kill", "interrupt", "terminate", "limit", "cut", "fill"}
         A signal, files that cannot grow any more, death in the middle of the next long write, or a disk that
         is full from now on.
     after : float, optional

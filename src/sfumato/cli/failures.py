@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
 from sfumato.errors import GuaranteeWarning, LedgerWarning, SfumatoError
 
 UNEXPECTED = 70
+INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
 CODES = {
     "ParameterError": 2,  # as typer has it
     "DataError": 3,
@@ -35,16 +37,24 @@ _OPTIONS = {
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
 
+class Terminated(BaseException):
+    """The process was asked to end, by SIGTERM."""
+
+
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """The command, with its errors explained in one line."""
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
         try:
-            with plain_warnings():
+            with plain_warnings(), terminable():
                 command(*arguments, **options)
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
+        except (KeyboardInterrupt, Terminated) as interrupt:
+            notes = "; ".join(filter(None, getattr(interrupt, "__notes__", ())))
+            say(f"interrupted: {notes}" if notes else "interrupted")
+            raise typer.Exit(TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED) from None
         except Exception as error:
             code, line = explained(error)
             if debugging.get():
@@ -68,6 +78,20 @@ def explained(error: Exception) -> tuple[int, str]:
         return UNEXPECTED, f"{error.filename or 'a file'}: {error.strerror}"
     hint = "`sfumato --debug ...` shows where; its output may contain data"
     return UNEXPECTED, f"unexpected {type(error).__name__}. {hint}"
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM, so that what was charged is said and noted, as after Ctrl-C."""
+
+    def end(*_: object) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

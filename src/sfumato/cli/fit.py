@@ -20,7 +20,13 @@ from sfumato.cli.files import check_new
 from sfumato.cli.options import unless
 from sfumato.cli.steps import followed
 from sfumato.cli.text_options import described, takes_text_options
-from sfumato.errors import BudgetExceededError, LedgerError, ParameterError, ReleaseError
+from sfumato.errors import (
+    BudgetExceededError,
+    LedgerError,
+    ParameterError,
+    ReleaseError,
+    told_if_interrupted,
+)
 
 if TYPE_CHECKING:
     from sfumato.budget import Budget, Ledger, PrivacyStatement
@@ -92,7 +98,9 @@ def fit(
     if checked:
         _look(table, estimator, quiet=quiet)
     bought = None if price is None else _buy_bounds(estimator, table, price, quiet=quiet)
-    with followed(estimator.plan(table.n_columns()), quiet=quiet):
+    before = "" if bought is None else f"the bounds, bought before, cost {bought.spent}"
+    plan = estimator.plan(table.n_columns())
+    with told_if_interrupted(lambda: before), followed(plan, quiet=quiet):
         release = estimator.fit(table.data).release_
     _write(release, out, report, force=force)
     if as_json:
@@ -176,7 +184,7 @@ def _check_covers(ledger: Ledger, *charges: Budget) -> None:
     if not total <= remaining:
         raise BudgetExceededError(
             f"The budget of {ledger.dataset!r} does not cover the bounds and the fit: requested {total}, "
-            f"remaining {remaining}. Ask for less; nothing was charged."
+            f"remaining {remaining:down}. Ask for less; nothing was charged."
         )
 
 
@@ -207,14 +215,17 @@ def _check_pictures(report: Path | None) -> None:
 
 
 def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> None:
+    spent = f"{release.privacy.spent} was spent and counts"
     try:
         if out.exists() and not force:  # another fit may have written it meanwhile
             raise FileExistsError(EEXIST, "File exists", str(out))
-        release.save(out)
+        with told_if_interrupted(lambda: f"{spent}; the release may not be in {out}"):
+            release.save(out)
     except OSError as error:
         raise ReleaseError(f"{out} could not be written: {error.strerror}. {_kept(release)}") from None
     if report is not None:
-        _write_report(release, out, report)
+        with told_if_interrupted(lambda: f"{spent}; the release is in {out}"):
+            _write_report(release, out, report)
     if release.privacy.seeded:
         say("warning: the noise came from a seed: do not publish this release")
 

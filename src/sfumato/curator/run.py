@@ -11,7 +11,7 @@ from sfumato.budget import Ledger, PricedPlan, PrivacyStatement
 from sfumato.curator.curator import Curator
 from sfumato.curator.tables import Table
 from sfumato.domain import Domain
-from sfumato.errors import LedgerError, LedgerWarning, ParameterError
+from sfumato.errors import LedgerError, LedgerWarning, ParameterError, told_if_interrupted
 
 T = TypeVar("T")
 
@@ -57,21 +57,26 @@ def run(
 def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
     """Charge a ledger before any row is read, and note the outcome.
 
-    If the note cannot be written, the charge stays open and still counts; the release goes ahead.
+    If the outcome cannot be noted, the charge stays open and still counts; the release goes ahead. An
+    interrupt carries a note that says what to count as spent.
     """
     if ledger is None:
-        yield
+        with told_if_interrupted(lambda: f"the noise may have been drawn: count {plan.budget} as spent"):
+            yield
         return
     if not isinstance(ledger, Ledger):
         raise ParameterError(f"`ledger` must be a sfumato.Ledger(path, dataset), got {ledger!r}")
-    charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
-    try:
-        yield
-    except BaseException:
-        with suppress(LedgerError):
-            ledger.settle(charge, "failed")
-        raise
-    try:
-        ledger.settle(charge, "released")
-    except LedgerError as error:
-        warnings.warn(f"charge {charge} counts but stays open: {error}", LedgerWarning, stacklevel=6)
+    state = f"may have been charged to {ledger.dataset!r}"
+    with told_if_interrupted(lambda: f"{plan.budget} {state}; nothing was released"):
+        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        state = f"was charged to {ledger.dataset!r} and counts"
+        try:
+            yield
+        except BaseException:
+            with suppress(LedgerError):
+                ledger.settle(charge, "failed")
+            raise
+        try:
+            ledger.settle(charge, "released")
+        except LedgerError as error:
+            warnings.warn(f"charge {charge} counts but stays open: {error}", LedgerWarning, stacklevel=6)
