@@ -57,8 +57,9 @@ def fit(
         bool,
         typer.Option(
             "--check/--no-check",
-            help="Look at the table first, and refuse before anything is charged what does not fit. Use "
-            "--no-check if you are not its holder: whether it is refused depends on exact values.",
+            help="Look at the table first, and refuse what does not fit before anything is charged. Use "
+            "--no-check if you do not hold the table: whether it is refused depends on exact values. --check is "
+            "the default.",
         ),
     ] = True,
     seed: Annotated[

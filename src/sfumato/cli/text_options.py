@@ -33,8 +33,8 @@ OPTIONS: dict[str, Any] = {
     "quote": _option(str | None, "Character around values, e.g. --quote \"'\"; --quote '' for none."),
     "header": _option(
         bool | None,
-        "Whether the first line has the names of the columns. Without, they are column1, column2, ... unless "
-        "--names gives them, e.g. --no-header.",
+        "Whether the first line has the names of the columns. With --no-header they are column1, column2 ... "
+        "unless --names gives them; --header is the default unless it does.",
         "--header/--no-header",
     ),
     "names": _option(

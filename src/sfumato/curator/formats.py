@@ -73,7 +73,8 @@ def open_declared(X: Any, bounds: Any, unit: str | None, spell: Spell) -> tuple[
                 settings = tuple(mark for mark in marks.items() if mark[1] != getattr(text, mark[0]))
                 says = "the first line, as it is read, does not have the declared columns"
                 return replace(source, text=other), [Advice(says, settings)]
-    if text.header and not text.names and _starts_with_a_row(source):
+    first_line = source.first_line(source.files.paths[0]) or []
+    if text.header and not text.names and any(map(_is_number, first_line)):
         says = "the first line has no names of columns: it looks like a row"
         ways = ("names", ("a", "b", "...")), ("header", False)
         raise DataError(Advice(says, ways, either=True).text(spell))
@@ -85,11 +86,6 @@ def _names(source: TextSource) -> list[str]:
         return source.names
     except (SfumatoError, UnicodeError):
         return []
-
-
-def _starts_with_a_row(source: TextSource) -> bool:
-    """Whether a value of the first line is a number."""
-    return any(map(_is_number, source.first_line(source.files.paths[0]) or ()))
 
 
 def _is_number(name: str) -> bool:

@@ -79,7 +79,7 @@ def inspect(
     one_of("clip", "drop")("outside", outside)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         X = pa.table({f"column{j + 1}": column for j, column in enumerate(X.T)})
-    bounds, guessed = _as_known(bounds)
+    bounds, guessed = _as_known(bounds, missing)
     source, advice = open_declared(X, bounds, unit, spell)
     columns, domain = read_bounds(bounds, source.names, Unit(unit), missing, outside, source.text)
     source.check_types(columns)
@@ -90,14 +90,15 @@ def inspect(
     return replace(found, advice=(*advice, *found.advice))
 
 
-def _as_known(bounds: Any) -> tuple[Any, list[str]]:
+def _as_known(bounds: Any, missing: Missing) -> tuple[Any, list[str]]:
     """Bounds with something in place of what a fit would buy, and the columns whose levels it would."""
     if isinstance(bounds, str) and bounds == "private":
         return (-LARGEST_BOUND, LARGEST_BOUND), []
     if not isinstance(bounds, Mapping):
         return bounds, []
     guessed = [name for name, value in bounds.items() if value == {"levels": "private"}]
-    return {**bounds, **{name: [""] for name in guessed}}, guessed
+    fills = missing if isinstance(missing, Mapping) else {}
+    return {**bounds, **{name: [fills.get(name, "")] for name in guessed}}, guessed
 
 
 def _tallies(
