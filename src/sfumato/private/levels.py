@@ -73,7 +73,8 @@ def read_levels(columns: Columns, batch: Batch) -> pa.Table:
         texts = read_texts(coordinate.column, column_of(batch, coordinate.column), columns.text)
         known = texts.is_valid() if people is None else pc.and_(texts.is_valid(), people.is_valid())
         if columns.missing == "error" and not pc.all(known, min_count=0).as_py():
-            raise DataError(f"column {coordinate.column!r} must have a value in every row, got none. {DROP}")
+            name = coordinate.column
+            raise DataError(f"column {name!r} must have a value in every row, got rows without. {DROP}")
         arrays = [pa.repeat(pa.scalar(place, pa.int32()), len(texts)), texts, pa.repeat(1, len(texts))]
         whole = pa.table(([people] if people is not None else []) + arrays, schema=_entries(columns))
         parts.append(whole.filter(known))

@@ -15,15 +15,15 @@ from sfumato.domain.text import TextFormat
 from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.spark import SparkEngine, quiet, quoted, spell_people
-from sfumato.private.reading import complete_rows, read_coordinates, read_names
+from sfumato.private.reading import complete_rows, read_coordinates, read_names, read_texts
 from sfumato.private.sources.frames import TYPED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Spark's names of the types that may name people.
+# Spark's names of the types that may name people or have levels.
 _ARROW_TYPES = dict.fromkeys(("string", "char", "varchar"), pa.string())
-_ARROW_TYPES |= dict.fromkeys(("byte", "short", "integer", "long"), pa.int64())
+_ARROW_TYPES |= dict.fromkeys(("byte", "short", "integer", "long"), pa.int64()) | {"boolean": pa.bool_()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,19 @@ class SparkSource:
         return [str(name) for name in self.frame.columns]
 
     def check_types(self, columns: Columns) -> None:
-        """Raise if the unit has another type than text or integers. Others are checked when workers read."""
+        """Raise if the unit, or a column with private levels, has another type than text or integers.
+
+        Others are checked when workers read.
+        """
         if columns.unit is not None:
-            kind = _ARROW_TYPES.get(self.frame.schema[columns.unit].dataType.typeName(), pa.float64())
-            read_names(columns.unit, pa.array([], kind), columns.text)
+            read_names(columns.unit, self._nothing(columns.unit), columns.text)
+        for coordinate in columns.coordinates:
+            if coordinate.is_open:
+                read_texts(coordinate.column, self._nothing(coordinate.column), columns.text)
+
+    def _nothing(self, name: str) -> pa.Array:
+        """An empty array of the type of a column, or of floats if the type is not known."""
+        return pa.array([], _ARROW_TYPES.get(self.frame.schema[name].dataType.typeName(), pa.float64()))
 
     def engine(self, columns: Columns, domain: Domain) -> Engine:
         """Engine over the rows."""
