@@ -1,0 +1,129 @@
+"""A row is read by what was declared, never by other rows: neighbours in every medium.
+
+One row, or one person, is taken out of a table. Whatever medium holds the table, every other row must keep
+its coordinates and its person to the last bit, and everyone else the same rows under the cap.
+"""
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.media import DAYS, MEDIA, draw_medium, draw_rows
+
+from sfumato.curator.tables import open_table
+from sfumato.domain import Unit
+from sfumato.private import people, records
+from sfumato.private.people import cap_rows
+from sfumato.private.reading import read_coordinates, read_people
+
+FEW = 43  # cases of each medium in the default suite
+MANY = {  # and in all tests: 10,000 together
+    "text": 1500,
+    "text in folders": 700,
+    "typed files": 1400,
+    "typed files in folders": 700,
+    "arrow and polars": 2000,
+    "objects": 2000,
+    "pandas": 1700,
+}
+LIMITS = (-1e6, 1e6)
+
+
+@dataclass
+class Seen:
+    """What is read of a table: multisets of rows, of rows with their person, and of rows under the cap."""
+
+    rows: Counter
+    owned: Counter
+    capped: Counter
+
+    def capped_of_others(self, person, max_rows):
+        """Rows under the cap, without those of one person."""
+        own = [row for owner, row in self.owned.elements() if owner == person]
+        rows = np.array([np.frombuffer(row) for row in own])
+        return (
+            self.capped - spelled(cap_rows(pa.array([person] * len(own)), rows, max_rows))
+            if own
+            else self.capped
+        )
+
+
+def spelled(rows):
+    return Counter(row.tobytes() for row in np.ascontiguousarray(rows, dtype=np.float64))
+
+
+def as_table(batch):
+    return batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+
+
+def see(X, declared: dict[str, Any]):
+    table = open_table(X, **declared)
+    batches = list(table._rows.batches(table.columns))
+    none = pa.table({name: pa.array([], pa.string()) for name in table.columns.source_names})
+    whole = pa.concat_tables(map(as_table, batches)) if batches else none
+    rows = read_coordinates(table.columns, whole)
+    ids, used = read_people(table.columns, whole)
+    engine = table._open_engine()  # reads batch by batch
+    capped = spelled(getattr(engine, "_capped", engine).rows)
+    assert capped == spelled(cap_rows(ids, used, table.domain.unit.max_rows))
+    owned = Counter(zip(ids.cast(pa.large_string()).to_pylist(), map(bytes, used), strict=True))
+    return Seen(
+        Counter(zip(map(bytes, rows), table.domain.admits(rows).tolist(), strict=True)), owned, capped
+    )
+
+
+def draw_declarations(rng, levels):
+    fills = {"x": 0.5, "day": DAYS[0], "kind": levels[0]}
+    return {
+        "bounds": {"x": LIMITS, "y": LIMITS, "day": DAYS, "kind": levels},
+        "unit": Unit("who", rng.choice([1, 1, 2, 5])),
+        "missing": rng.choice(["drop", "drop", {"x": 0.5}, fills, fills | {"y": -1.0}]),
+        "outside": rng.choice(["clip", "drop"]),
+    }
+
+
+def draw_removed(rng, rows):
+    """Numbers of the rows to take out: one row, or all of a person."""
+    one = rng.randrange(len(rows))
+    if rng.random() < 0.5:
+        return {one}
+    return {i for i, row in enumerate(rows) if row[0] is rows[one][0]}
+
+
+def check_neighbours(rng, kind, folder, monkeypatch):
+    medium = draw_medium(rng, kind)
+    rows = draw_rows(rng, medium)
+    declared = draw_declarations(rng, medium.levels)
+    removed = draw_removed(rng, rows)
+    monkeypatch.setattr(records, "CHUNK_BYTES", rng.choice([1, 2, 7, 30, 2**20, 2**20, 2**20]))
+    monkeypatch.setattr(people, "MEMORY_BYTES", 0 if rng.random() < 0.02 else 2**20)
+    whole = see(medium.write(rows, folder), declared)
+    rest = see(medium.write([row for i, row in enumerate(rows) if i not in removed], folder), declared)
+    assert not rest.rows - whole.rows
+    assert (whole.rows - rest.rows).total() == len(removed)
+    assert not rest.owned - whole.owned
+    changed = {person for person, _ in whole.owned - rest.owned}
+    assert len(changed) <= 1
+    max_rows = declared["unit"].max_rows
+    for person in changed:
+        assert whole.capped_of_others(person, max_rows) == rest.capped_of_others(person, max_rows)
+    if not changed:
+        assert whole.capped == rest.capped
+
+
+CASES = [pytest.param(kind, FEW, id=f"{kind}-few") for kind in MEDIA]
+CASES += [pytest.param(kind, MANY[kind], id=f"{kind}-many", marks=pytest.mark.slow) for kind in MEDIA]
+
+
+@pytest.mark.parametrize(("kind", "n_cases"), CASES)
+def test_neighbours(kind, n_cases, tmp_path, monkeypatch):
+    for case in range(n_cases):
+        try:
+            check_neighbours(random.Random(f"{kind} {case} {n_cases}"), kind, tmp_path / "table", monkeypatch)
+        except Exception as error:
+            error.add_note(f"case {case} of {kind!r}")
+            raise
