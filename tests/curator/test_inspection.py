@@ -1,6 +1,7 @@
 """Exact findings, for the holder's screen: every count against a table that was made with it."""
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -96,6 +97,13 @@ def test_arrays_and_private_bounds():
 def test_levels_that_a_fit_would_buy(table):
     found = check(table, bounds={"ward": {"levels": "private"}}, missing="drop")
     assert counts(found) == {"ward": ("category", 3, 0, 0)}
+    empty = pa.table({"ward": ["", "a"]})
+    assert (
+        counts(check(empty, bounds={"ward": {"levels": "private"}}))["ward"][1] == 0
+    )  # a type says what is missing
+    Path(table).write_text("ward,x\n,1\na,1\n")
+    assert counts(check(table, bounds={"ward": {"levels": "private"}}))["ward"][1] == 1
+    assert check(table, bounds={"ward": {"levels": "private"}}, missing={"ward": "none"}).fits
 
 
 @pytest.mark.parametrize(

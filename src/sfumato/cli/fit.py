@@ -58,8 +58,8 @@ def fit(
         typer.Option(
             "--check/--no-check",
             help="Look at the table first, and refuse what does not fit before anything is charged. Use "
-            "--no-check if you do not hold the table: whether it is refused depends on exact values. --check is "
-            "the default.",
+            "--no-check if you do not hold the table: whether it is refused depends on exact values. The "
+            "default is --check.",
         ),
     ] = True,
     seed: Annotated[

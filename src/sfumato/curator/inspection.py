@@ -27,6 +27,7 @@ from sfumato.private.reading import Batch, Mask, read_coordinates, read_names, r
 from sfumato.private.sources import Source, SparkSource, TextSource
 
 UNDECODED = "\N{REPLACEMENT CHARACTER}"
+_NO_LEVEL = "\N{NULL}"  # in place of levels that are not known: no value and no spelling of a missing one
 ENOUGH = 2000  # values of a table on which other formats are tried
 
 
@@ -98,7 +99,7 @@ def _as_known(bounds: Any, missing: Missing) -> tuple[Any, list[str]]:
         return bounds, []
     guessed = [name for name, value in bounds.items() if value == {"levels": "private"}]
     fills = missing if isinstance(missing, Mapping) else {}
-    return {**bounds, **{name: [fills.get(name, "")] for name in guessed}}, guessed
+    return {**bounds, **{name: [fills.get(name, _NO_LEVEL)] for name in guessed}}, guessed
 
 
 def _tallies(
