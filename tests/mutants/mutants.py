@@ -287,7 +287,7 @@ PERSONS = [
     Mutant(
         "a question for one row of a person",
         "curator.curator",
-        "record = priced.record(sensitivity.times(self.plan.max_rows))",
+        "record = priced.record(priced.step.for_unit(sensitivity, self.plan.max_rows))",
         "record = priced.record(sensitivity)",
         (CURATOR + "records_say_what_ran[4-budget0]",),
     ),
@@ -362,8 +362,9 @@ LEAKS = [
     Mutant(
         "labels in the release",
         "cluster.shared.base",
-        "        self._table = table\n",
-        "        self._table = table; self.release_.parameters['groups'] = self.labels_.tolist()\n",
+        "        self._table = self._fit(table, self._plan, self._cluster)\n",
+        "        self._table = self._fit(table, self._plan, self._cluster);"
+        " self.release_.parameters['groups'] = self.labels_.tolist()\n",
         (FITTED + "the_release_holds_neither_rows_nor_labels_nor_seed[pure-LloydKMeans]",),
     ),
     Mutant(
@@ -432,4 +433,54 @@ LEAKS = [
     ),
 ]
 
-MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS]
+THRESHOLDED, COUNTED = "private/mechanisms/test_thresholded.py::test_", "private/test_levels.py::test_"
+
+LEVELS = [
+    Mutant(
+        "levels without noise",
+        "private.mechanisms.thresholded",
+        "noisy_counts = raw_counts + noise",
+        "noisy_counts = raw_counts + 0 * noise",
+        (THRESHOLDED + "single_units_pass_as_often_as_delta_says[1.0]",),
+    ),
+    Mutant(
+        "a threshold for one value of a person",
+        "private.mechanisms.thresholded",
+        "return n_values * exp_of",
+        "return exp_of",
+        (THRESHOLDED + "least_threshold_by_exact_tails[1/20-30-7]",),
+    ),
+    Mutant(
+        "a threshold that forgets the person's own count",
+        "private.mechanisms.thresholded",
+        "exp_of(-(threshold - 1) / scale)",
+        "exp_of(-threshold / scale)",
+        (THRESHOLDED + "least_threshold_by_exact_tails[1/20-30-7]",),
+    ),
+    Mutant(
+        "a person counts for every value",
+        "private.levels",
+        "return sorted_counts(one_each(_merged(held)))",
+        "return sorted_counts(_merged(held).select(['place', 'text', 'n']))",
+        (COUNTED + "brute_force_over_all_small_neighbours",),
+    ),
+    Mutant(
+        "thresholds at no delta",
+        "budget.costs",
+        "spare = float(Fraction(delta) - own_delta)",
+        "spare = float(Fraction(delta))",
+        ("budget/test_thresholds.py::test_no_epsilon_below_the_delta_of_the_thresholds",),
+    ),
+    Mutant(
+        "levels and the rest each for the whole budget",
+        "budget.calibration",
+        "Budget(budget.epsilon * share, budget.delta - delta)",
+        "Budget(budget.epsilon, budget.delta)",
+        (
+            "budget/test_thresholds.py::test_recorded_and_summed_is_what_was_promised[and a count-epsilon=1, "
+            "delta=1e-06-1]",
+        ),
+    ),
+]
+
+MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS]

@@ -114,8 +114,8 @@ class Curator(Questions):
         record = self._declare(step, self._engine.sensitivity, selection=False)
         threshold = least_threshold(record.delta, record.scale, record.sensitivity.coordinates)
         raw = self._engine.count()
+        reporter()(1)
         passing, noisy_counts = thresholded_counts(raw.counts, record.scale, threshold, self._entropy)
-        reporter()(1.0)
         return NoisyLevels(*raw.by_column(passing, noisy_counts), threshold, record)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:
