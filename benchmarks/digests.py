@@ -38,6 +38,7 @@ from sfumato import (
     MorseClustering,
     SourceTargetClustering,
 )
+from sfumato.budget.bought import plain
 from sfumato.datasets import separated_gaussians
 
 SEED = 7
@@ -119,12 +120,13 @@ def _release(estimator: Any, tables: tuple[Any, ...]) -> dict[str, Any]:
 
 def _bounds(frame: pd.DataFrame, budget: dict[str, Any]) -> dict[str, Any]:
     found = sfumato.estimate_bounds(frame, random_state=SEED, **budget)
-    return {"low": found.low, "high": found.high, "noise": [str(r.scale) for r in found.privacy.steps]}
+    low, high = plain((found.low, found.high))
+    return {"low": low, "high": high, "noise": [str(r.scale) for r in found.privacy.steps]}
 
 
 def _cap(persons: pd.DataFrame, budget: dict[str, Any]) -> dict[str, Any]:
     found = sfumato.suggest_max_rows(persons, "person", random_state=SEED, **budget)
-    return {"max_rows": found.max_rows, "noise": [str(r.scale) for r in found.privacy.steps]}
+    return {"max_rows": found.max_rows.value, "noise": [str(r.scale) for r in found.privacy.steps]}
 
 
 def record(path: Path) -> None:

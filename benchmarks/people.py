@@ -275,7 +275,7 @@ def suggested(budget: str, n_seeds: int) -> Iterator[int]:
     table = pa.table({"cab": positions()[1]})
     for seed in range(n_seeds):
         asked = Budget(BUDGETS[budget]["epsilon"])
-        yield suggest_max_rows(table, "cab", N_CLUSTERS, budget=asked, random_state=seed).max_rows
+        yield suggest_max_rows(table, "cab", N_CLUSTERS, budget=asked, random_state=seed).max_rows.value
 
 
 def render(measured: dict[str, Any]) -> str:

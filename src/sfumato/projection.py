@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from sfumato.budget import PrivacyStatement
+from sfumato.budget.bought import Bought, plain, purchases
 from sfumato.domain import Ball, Domain, FloatArray
 from sfumato.domain.arrays import checked
 from sfumato.domain.partitions import project
@@ -36,7 +38,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components : int
         Number of directions, at most the number of columns.
     bounds : (low, high) or Ball
-        Public bounds of the columns, never read off the data.
+        Public bounds of the columns, never read off the data, or the result of `estimate_bounds`.
     seed : int
         Public seed of the directions. It is unrelated to the noise and may be published.
 
@@ -46,6 +48,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The directions.
     bounds_ : Ball
         Public ball that contains every projected row. Use it as the `bounds` of an estimator fitted on them.
+        If `bounds` were bought, it carries what they cost into the release.
     n_features_in_ : int
 
     Privacy
@@ -86,9 +89,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._checked(X, reset=True)
         d = int(self.n_features_in_)
         self._check_parameters(d)
-        self._domain = Domain.from_bounds(self.bounds, d)
+        self._domain = Domain.from_bounds(plain(self.bounds), d)
         self.components_ = orthonormal(self.n_components, d, self.seed)
-        self.bounds_ = _ball_around(self._domain, self.components_)
+        self.bounds_ = _with_cost(_ball_around(self._domain, self.components_), purchases(self.bounds))
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -133,6 +136,14 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"`n_components` must be at most the number of columns, got {self.n_components} for "
                 f"n_features={n_features}"
             )
+
+
+def _with_cost(ball: Ball, paid: tuple[PrivacyStatement, ...]) -> Ball:
+    """The ball, whose numbers state what the bounds cost if these were bought."""
+    if not paid:
+        return ball
+    center = tuple(Bought(number, paid) for number in ball.center)  # type: ignore[union-attr]
+    return Ball(Bought(ball.radius, paid), center)  # type: ignore[arg-type]
 
 
 def _ball_around(domain: Domain, components: FloatArray) -> Ball:

@@ -74,6 +74,9 @@ class PrivacyStatement:
             budgets = [budget if budget.kind == "zcdp" else budget.as_zcdp() for budget in budgets]
         return PrivacyStatement(budgets[0] + budgets[1], self.unit, steps, seeded)
 
+    def __deepcopy__(self, memo: object) -> PrivacyStatement:
+        return self  # immutable, and its identity tells one purchase from another
+
     def epsilon_at(self, delta: float) -> float:
         """Epsilon of all steps together at another `delta`."""
         return epsilon_at(self.steps, delta)

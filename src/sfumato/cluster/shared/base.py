@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
+from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
 from sfumato.cluster.shared.levels import (
     LEVELS_SHARE,
@@ -77,9 +78,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         priced = self._priced(plan_for(table.domain), table.domain)
         private = private_columns(self.bounds)
         most = most_levels(plan_for, table.domain, len(private), self._most_columns) if private else 0
-        bought = getattr(self.bounds, "privacy", None)  # bounds from `estimate_bounds` state their cost
-        if bought is not None:
-            PrivacyStatement(priced.budget, table.domain.unit, (), False).after(bought)  # may raise
+        bought = purchases(*self.get_params(deep=False).values())
+        after_purchases(PrivacyStatement(priced.budget, table.domain.unit, (), False), bought)  # may raise
 
         def within_bounds(curator: Curator) -> Model:
             nonlocal table
@@ -97,7 +97,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             ledger=self.ledger,
             seed=as_seed(self.random_state),
         )
-        self._publish(found, domain, privacy if bought is None else privacy.after(bought), table.columns)
+        self._publish(found, domain, after_purchases(privacy, bought), table.columns)
         return table
 
     def _with_levels(
@@ -147,20 +147,20 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         With private bounds, the domain is -1 to 1: lengths are then in half widths of the domain. With
         private levels, `n_features` counts those that are expected.
         """
-        unit = Unit(self.unit, self.max_rows_per_unit)
+        unit = Unit(self.unit, plain(self.max_rows_per_unit))
         if names_columns(self.bounds):
-            domain = read_bounds(self.bounds, None, unit, outside=self.outside)[1]
+            domain = read_bounds(plain(self.bounds), None, unit, outside=self.outside)[1]
             n_more = n_features - domain.n_features if private_columns(self.bounds) else 0
             return with_more_levels(domain, n_more)
-        bounds = _UNIT_BOX if self._private_bounds else self.bounds
+        bounds = _UNIT_BOX if self._private_bounds else plain(self.bounds)
         return Domain.from_bounds(bounds, n_features, unit, self.outside)
 
     def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
         """Check the public facts of a table: its columns and bounds. Reads no rows from files."""
         check_fields(self)
-        unit = Unit(self.unit, self.max_rows_per_unit) if people else Unit()
+        unit = Unit(self.unit, plain(self.max_rows_per_unit)) if people else Unit()
         validate = partial(validate_data, self, reset=reset)
-        bounds = ANYWHERE if self._private_bounds else self.bounds
+        bounds = ANYWHERE if self._private_bounds else plain(self.bounds)
         table = open_table(X, bounds, unit, self.missing, self.outside, name=name, validate=validate)
         if private := private_columns(self.bounds):
             table = open_levels(table, private, self.missing)

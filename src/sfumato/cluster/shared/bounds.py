@@ -23,6 +23,7 @@ from scipy.special import gammaincc, ndtri
 from scipy.stats import nbinom
 
 from sfumato.budget import Plan, PrivacyStatement, Step, calibrate
+from sfumato.budget.bought import Bought, plain, purchases
 from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
 from sfumato.curator import Noisy, Questions, histograms_sensitivity, open_table, run
 from sfumato.domain import FloatArray, Grid, IntArray, Unit
@@ -279,24 +280,33 @@ def _noise_quantile(gaussian: bool, n: int, tail: float) -> float:
 
 
 @dataclass(frozen=True)
-class EstimatedBounds(Sequence[tuple[float, ...]]):
+class EstimatedBounds(Sequence[tuple[Bought, ...]]):
     """Private bounds: a pair (low, high) to pass to a fit as ``bounds``.
 
-    If the bounds name columns, only those are used. A release that uses the bounds includes their cost.
+    If the bounds name columns, only those are used. A release that uses the bounds includes their cost, also
+    if it takes single numbers of them, or multiples. An array would lose the cost and is refused.
 
     Parameters
     ----------
-    low, high : tuple of float
+    low, high : tuple of Bought
     columns : tuple of str
         Names of the columns, if any.
     privacy : PrivacyStatement
         What the bounds cost.
     """
 
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    low: tuple[Bought, ...]
+    high: tuple[Bought, ...]
     columns: tuple[str, ...]
     privacy: PrivacyStatement
+
+    @property
+    def value(self) -> Any:
+        """The numbers alone, to look at: low and high by column, or a pair (low, high) without names."""
+        low, high = plain((self.low, self.high))
+        if not self.columns:
+            return low, high
+        return dict(zip(self.columns, zip(low, high, strict=True), strict=True))
 
     def __len__(self) -> int:
         return 2
@@ -333,21 +343,21 @@ def estimate_bounds(
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).normal([37.7, -122.4], 0.02, (50_000, 2))
     >>> bounds = estimate_bounds(rows, epsilon=0.5, random_state=0)
-    >>> bool((bounds.low < np.array([37.66, -122.44])).all())
-    True
-    >>> bool((bounds.high < np.array([37.9, -122.2])).all())
+    >>> low, high = bounds.value
+    >>> bool((np.array(low) < [37.66, -122.44]).all() and (np.array(high) < [37.9, -122.2]).all())
     True
     """
     if columns is not None and not _are_names(columns):
         raise ParameterError(f"`columns` must be a list of names or None, got {columns!r}")
     bounds = ANYWHERE if columns is None else dict.fromkeys(columns, ANYWHERE)
-    unit = Unit(shared.unit, shared.max_rows_per_unit)
+    unit = Unit(shared.unit, plain(shared.max_rows_per_unit))
     table = open_table(X, bounds, unit, shared.missing)
     plan = Plan(*bounds_steps(table.domain.n_features))
     priced = calibrate(plan, as_budget(shared.epsilon, shared.delta, shared.rho), unit.max_rows)
     seed = as_seed(shared.random_state)
     done = run(table, priced, find_bounds, method="estimate_bounds", ledger=shared.ledger, seed=seed)
-    low, high = (tuple(limits.tolist()) for limits in done.found)
+    paid = (done.privacy, *purchases(shared.max_rows_per_unit))
+    low, high = (tuple(Bought(limit, paid) for limit in limits.tolist()) for limits in done.found)
     return EstimatedBounds(low, high, table.names, done.privacy)
 
 

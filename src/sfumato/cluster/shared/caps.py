@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.budget import Budget, Plan, PrivacyStatement, Step, calibrate
+from sfumato.budget.bought import Bought
 from sfumato.cluster.shared.bounds import noise_of_runs, visible_runs
 from sfumato.cluster.shared.parameters import (
     MOST_CLUSTERS,
@@ -36,7 +37,7 @@ class Contributions:
 
     Parameters
     ----------
-    max_rows : int
+    max_rows : int or Bought
         The cap.
     edges : float array of shape (n_bins + 1,)
         Bin b contains the people with edges[b] to edges[b + 1] - 1 rows.
@@ -48,7 +49,7 @@ class Contributions:
         Standard deviation of the noise in each number of people.
     """
 
-    max_rows: int
+    max_rows: int | Bought
     edges: FloatArray
     noisy_people: IntArray
     kept: float
@@ -137,14 +138,15 @@ class SuggestedCap:
 
     Parameters
     ----------
-    max_rows : int
+    max_rows : Bought
+        An integer. A release that uses it includes its cost.
     contributions : Contributions
         The released histogram that the cap was chosen from.
     privacy : PrivacyStatement
         What the cap cost.
     """
 
-    max_rows: int
+    max_rows: Bought
     contributions: Contributions
     privacy: PrivacyStatement
 
@@ -191,4 +193,5 @@ def suggest_max_rows(
     choose, seed = partial(choose_max_rows, int(n_clusters), noise), as_seed(shared.random_state)
     done = run(table, priced, choose, method="suggest_max_rows", ledger=shared.ledger, seed=seed)
     privacy = replace(done.privacy, unit=Unit(unit, ALL_ROWS))
-    return SuggestedCap(done.found.max_rows, done.found, privacy)
+    cap = Bought(done.found.max_rows, (privacy,))
+    return SuggestedCap(cap, replace(done.found, max_rows=cap), privacy)

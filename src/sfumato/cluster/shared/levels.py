@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sfumato.budget import Plan, PrivacyStatement, Step, calibrate
+from sfumato.budget.bought import Bought, plain, purchases
 from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
 from sfumato.curator import Questions, levels_sensitivity, open_table, run
 from sfumato.curator.levels import open_levels
@@ -116,15 +117,15 @@ def room_for_levels(most: int, names: Sequence[str], missing: Missing) -> int:
 
 
 @dataclass(frozen=True)
-class EstimatedLevels(Sequence[str]):
+class EstimatedLevels(Sequence[Bought]):
     """Private levels of a category, to pass to a fit: ``bounds={"job": levels}``.
 
     A release that uses the levels includes their cost.
 
     Parameters
     ----------
-    levels : tuple of str
-        Sorted. If it is empty, all rows have the same coordinate.
+    levels : tuple of Bought
+        Texts, sorted. If it is empty, all rows have the same coordinate.
     noisy_people : tuple of int
         Released number of people who have each level.
     threshold : int
@@ -133,7 +134,7 @@ class EstimatedLevels(Sequence[str]):
         What the levels cost, together with those of other columns found with them.
     """
 
-    levels: tuple[str, ...]
+    levels: tuple[Bought, ...]
     noisy_people: tuple[int, ...]
     threshold: int
     privacy: PrivacyStatement
@@ -185,11 +186,15 @@ def estimate_levels(
     if isinstance(columns, str) or not isinstance(columns, Sequence) or len(set(columns)) < len(columns):
         raise ParameterError(f"`columns` must be a list of distinct names, got {columns!r}")
     whole(10**6)("max_levels", max_levels)
-    unit = Unit(shared.unit, shared.max_rows_per_unit)
+    unit = Unit(shared.unit, plain(shared.max_rows_per_unit))
     bounds = dict.fromkeys(columns, PRIVATE)
     table = open_levels(open_table(X, bounds, unit, shared.missing), columns, shared.missing)
     budget = as_budget(shared.epsilon, shared.delta, shared.rho)
     priced = calibrate(Plan(*level_steps(len(columns))), budget, unit.max_rows)
     find, seed = partial(find_levels, tuple(columns), max_levels), as_seed(shared.random_state)
     done = run(table, priced, find, method="estimate_levels", ledger=shared.ledger, seed=seed)
-    return {name: EstimatedLevels(*found, done.privacy) for name, found in done.found.items()}
+    paid = (done.privacy, *purchases(shared.max_rows_per_unit))
+    return {
+        name: EstimatedLevels(tuple(Bought(level, paid) for level in found.levels), *found[1:], done.privacy)
+        for name, found in done.found.items()
+    }
