@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,10 @@ def test_bad_release_files(call, release, trips, command):
         assert done.stderr.startswith(f"error: {path}")
         assert len(done.stderr.splitlines()) == 1
     assert Release.load(release).method == "GridKMeans"
+
+
+def test_a_report_without_matplotlib_says_what_to_install(call, release, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    done = call("report", release, code=70)
+    assert done.stderr == "error: pictures need matplotlib: pip install 'sfumato[report]'\n"

@@ -6,6 +6,7 @@ The base class checks tables and ledgers, so one estimator speaks for all.
 import os
 import sqlite3
 from contextlib import closing
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,62 @@ def assert_harmless(error):
         assert "1815" not in text
         assert "17" not in text
         assert len(text) < 400
+
+
+DATES = pd.DataFrame({"day": pd.date_range("1815-12-10", periods=17), "x": SECRET})
+TABLES_WITH_DATES = {
+    "pandas": DATES,
+    "pandas, one column": DATES[["day"]],
+    "pandas, time zone": DATES.assign(day=DATES["day"].dt.tz_localize("UTC")),
+    "pandas, lengths of time": DATES.assign(day=DATES["day"] - DATES["day"][0]),
+    "polars": pl.from_pandas(DATES),
+    "arrow": pa.Table.from_pandas(DATES),
+    "pandas objects": DATES.assign(day=DATES["day"].dt.date),
+    "objects": DATES.astype(object).to_numpy(),
+    "array": DATES[["day"]].to_numpy(),
+}
+
+
+@pytest.mark.parametrize("name", TABLES_WITH_DATES)
+@pytest.mark.parametrize("bounds", [(-1, 1), "private"], ids=str)
+def test_dates_need_bounds_that_are_dates(make, ledger, name, bounds):
+    with pytest.raises(DataError, match="those of dates as dates") as error:
+        make(ledger=ledger, bounds=bounds).fit(TABLES_WITH_DATES[name])
+    assert_harmless(error)
+    assert ("column 'day'" in str(error.value)) == ("objects" not in name and name != "array")
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize("day", [np.datetime64("2026-01-01"), date(2026, 1, 1), [date(2026, 1, 1)] * 2])
+def test_plain_bounds_are_numbers(make, rows, ledger, day):
+    with pytest.raises(ParameterError, match=r"`low` must be a number.* Dates need the name of their column"):
+        make(ledger=ledger, bounds=(day, 1)).fit(rows)
+    assert ledger.history() == []
+
+
+def test_files_with_dates_are_told_how_to_write_their_bounds(make, ledger, tmp_path):
+    DATES.to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(DataError, match=r"column 'day' must hold numbers.*'day': \(date, date\)"):
+        make(ledger=ledger).fit(tmp_path / "table.parquet")
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_a_table_to_predict_that_lacks_a_column(make, rows, convert):
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    model = make(bounds={"a": (-1, 1), "b": (-1, 1)}, random_state=0).fit(frame)
+    for predict in (model.predict, model.release_.predict):
+        with pytest.raises(ParameterError, match="column 'b' must be in the table, which has a"):
+            predict(convert(frame[["a"]]))
+
+
+def test_too_many_columns(make, rows, ledger, monkeypatch):
+    monkeypatch.setattr("sfumato.domain.space.MOST_COLUMNS", 1)
+    with pytest.raises(ParameterError, match="`n_features` must be an integer >= 1 and at most 1, got 2"):
+        make(ledger=ledger).fit(rows)
+    with pytest.raises(ParameterError, match="`n_features` must be an integer >= 1 and at most 1, got 2"):
+        make().plan(2)
+    assert ledger.history() == []
 
 
 def test_errors_can_be_caught_as_one(make):

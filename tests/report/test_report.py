@@ -3,6 +3,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -133,6 +134,14 @@ def test_a_page_for_any_model(d, has_grid):
     assert shown.tags["table"] == shown.tags["caption"] == 6
     assert ("noisy count" in shown.text) == has_grid
     assert "2,500" in shown.text
+
+
+def test_without_matplotlib_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'sfumato\[report\]'"):
+        report.write(None, tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("drawn")

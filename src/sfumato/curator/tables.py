@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from sfumato.budget import PricedPlan
 from sfumato.curator.curator import Curator
 from sfumato.domain import ALL_ROWS, Domain, Outside, Unit
-from sfumato.domain.arrays import checked
+from sfumato.domain.arrays import NO_DATES, checked
 from sfumato.domain.columns import Columns, Missing, check_names, check_spoken, names_columns, read_bounds
 from sfumato.domain.text import TextFormat
-from sfumato.errors import ParameterError
+from sfumato.errors import DataError, ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.mechanisms.entropy import Entropy
@@ -99,8 +100,10 @@ def _open_array(
         raise ParameterError(
             f"`missing` must be 'error' or 'drop' unless `bounds` name columns, got {missing!r}"
         )
+    if (dates := _dates(X)) is not None:
+        raise DataError(f"{f'column {dates!r}' if dates else f'`{name}`'} {NO_DATES}")
     if missing == "drop":
-        X = _as_numbers(X)
+        X = as_numbers(X)
     # Whether rows are finite is checked here: scikit-learn can be configured not to.
     options = {"ensure_min_samples": 0, "dtype": _DTYPES, "ensure_all_finite": False}
     rows = checked(lambda: validate(X, **options), name)
@@ -112,7 +115,17 @@ def _open_array(
     return Table(domain, None, names, rows, lambda: MemoryEngine(rows, domain))
 
 
-def _as_numbers(X: Any) -> Any:
+def _dates(X: Any) -> str | None:
+    """Name of a column whose type shows dates or times. NumPy would turn them into numbers of some unit."""
+    if isinstance(X, pa.Table | pa.RecordBatch):
+        return next((field.name for field in X.schema if pa.types.is_temporal(field.type)), None)
+    if hasattr(X, "schema"):  # of polars
+        return next((name for name, kind in X.schema.items() if kind.is_temporal()), None)
+    types = X.dtypes.items() if hasattr(X, "columns") else [("", getattr(X, "dtype", None))]
+    return next((str(name) for name, kind in types if getattr(kind, "kind", None) in ("m", "M")), None)
+
+
+def as_numbers(X: Any) -> Any:
     """The table itself if it holds numbers. Otherwise its values as numbers, each for itself."""
     objects = np.asarray(X)
     if objects.dtype.kind in "biuf" or objects.ndim != 2:

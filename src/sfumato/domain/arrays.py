@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
@@ -24,6 +25,11 @@ _REFUSALS = {
     "2D array": "must have two dimensions. Reshape your data: X.reshape(-1, 1) makes one column",
     "0 feature(s)": "must have at least one column",
 }
+_DATES = re.compile("DateTime64|TimeDelta64|not 'datetime|not 'Timestamp'|not 'Timedelta'")
+NO_DATES = (
+    "must hold numbers, got dates or times. Give the bounds of each column of a data frame by name, those of "
+    "dates as dates: bounds={'day': (date(2026, 1, 1), date(2027, 1, 1)), 'age': (0, 120)}"
+)
 _NO_NUMBERS = "must be a table of numbers: drop or encode the other columns"
 
 
@@ -34,6 +40,10 @@ def checked(check: Callable[[], T], name: str = "X") -> T:
             return check()
     except (ValueError, OverflowError) as error:
         problem = str(error)
+    except TypeError as error:
+        if not _DATES.search(str(error)):
+            raise  # scikit-learn expects this type
+        problem = NO_DATES
     # Raised outside the handler, so that no traceback contains the original message.
     raise DataError(_without_data(problem, name))
 
@@ -51,6 +61,8 @@ def numbers(values: ArrayLike, name: str = "X") -> FloatArray:
 def _without_data(problem: str, name: str) -> str:
     if problem.startswith(_HARMLESS):
         return problem.replace("X has ", f"{name} has ", 1)
+    if problem == NO_DATES:
+        return f"`{name}` {NO_DATES}"
     for sign, answer in _REFUSALS.items():
         if sign in problem:
             return f"`{name}` {answer}"

@@ -263,9 +263,14 @@ def _check_unambiguous(bounds: Sequence[object] | NDArray[Any], n_features: int)
 
 def _one_per_column(name: str, value: object, n_features: int) -> FloatArray:
     try:
+        if np.asarray(value).dtype.kind in "mM":
+            raise TypeError  # NumPy would count in some unit
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"`{name}` must be a number or one per column, got {value!r}") from None
+        raise ParameterError(
+            f"`{name}` must be a number or one per column, got {value!r}. Dates need the name of their "
+            "column: bounds={'day': (date(2026, 1, 1), date(2027, 1, 1))}"
+        ) from None
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         raise ParameterError(f"`{name}` must be one number or {n_features} numbers, got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 
 from sfumato.budget.statement import SEEDED_WARNING
+from sfumato.plot import blank
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release, write_whole
 from sfumato.report import centres, mixtures, places, spans  # noqa: F401  # which register their models
@@ -56,6 +57,7 @@ def render(release: Release) -> str:
     ----------
     release : Release
     """
+    blank(1, 1)  # without matplotlib, say how to install it
     protection = Protection.of(release.privacy)
     here = files(__name__)
     script = here.joinpath("choices.js").read_text("utf-8")

@@ -218,9 +218,7 @@ def test_an_error_on_a_worker_is_one_line(spark, unit):
     rows[17, 1] = np.nan
     domain = DOMAIN if unit is None else capped(1)
     engine = SparkEngine(frame_of(spark, rows, some_people()).coalesce(1), columns(unit=unit), domain)
-    assert error_of(engine).startswith(
-        "`X` must have finite values only, got missing or infinite ones"
-    )
+    assert error_of(engine).startswith("`X` must have finite values only, got missing or infinite ones")
 
 
 class Broken(RowCount):
@@ -241,6 +239,39 @@ def test_an_error_of_spark_itself_quotes_nothing(spark):
     message = error_of(SparkEngine(frame, columns(), DOMAIN))
     assert "secret" not in message
     assert "CAST_INVALID_INPUT" in message
+
+
+class Needy(RowCount):
+    """Needs a package that no worker has."""
+
+    def add(self, state, rows):
+        import no_such_package  # noqa: F401
+
+
+def test_a_package_that_workers_lack_is_named_with_a_remedy(spark):
+    message = error_of(SparkEngine(frame_of(spark, some_rows(5)), columns(), DOMAIN), Needy())
+    assert message.startswith("the Spark workers could not import no_such_package. Install sfumato with its")
+    assert "spark.archives" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "package"),
+    [
+        ("ModuleNotFoundError: No module named 'sfumato'", "sfumato"),
+        ("ModuleNotFoundError: No module named 'sfumato.private'", "sfumato"),
+        ("ImportError: numpy._core.multiarray failed to import", "numpy"),
+        (
+            "pyspark.errors.exceptions.base.PySparkImportError: [UNSUPPORTED_PACKAGE_VERSION] "
+            "PyArrow >= 15.0.0 must be installed; however, your version is 4.0.0.",
+            "PyArrow",
+        ),
+        ("ImportError: libsecret.so.3: cannot open shared object file", "a package"),
+    ],
+)
+def test_what_a_worker_could_not_import(line, package):
+    text = f"An exception was thrown\nTraceback (most recent call last):\n  File x\n{line}\n\n  at java"
+    message = engine_module._harmless(text, "UNKNOWN")
+    assert message == f"the Spark workers could not import {package}. {engine_module.SHIP_PACKAGES}"
 
 
 def test_importing_sfumato_does_not_import_pyspark():

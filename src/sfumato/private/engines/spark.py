@@ -33,8 +33,17 @@ if TYPE_CHECKING:
 STATES = "slot int, state binary"
 N_MERGERS = 4  # tasks that merge the states of all partitions, before the driver merges theirs
 QUOTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # they print what is in an error
-# Lines of a worker's traceback without values: our own messages, and the one about a missing package.
-HARMLESS = re.compile(r"^(?:sfumato\.errors\.\w+|ModuleNotFoundError): (.+)$", re.MULTILINE)
+# Lines of a worker's traceback without values: our own messages, and those about packages.
+HARMLESS = re.compile(r"^sfumato\.errors\.\w+: (.+)$", re.MULTILINE)
+NO_PACKAGE = re.compile(
+    r"^[\w.]*(?:ModuleNotFound|Import)Error: (?:No module named '(\w+)|.*\b(PyArrow|numpy)\b)?",
+    re.MULTILINE | re.IGNORECASE,
+)
+SHIP_PACKAGES = (
+    "Install sfumato with its requirements on every worker, in the versions of the driver. Or ship them: "
+    "pack an environment (`venv-pack -o env.tar.gz`), set spark.archives to env.tar.gz#env, and "
+    "PYSPARK_PYTHON to ./env/bin/python before Spark starts"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +149,22 @@ def quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             yield
     except PySparkException as error:
-        harmless = HARMLESS.findall(str(error))
-        reason = error.getCondition() or type(error).__name__
-        unknown = f"the Spark DataFrame could not be read ({reason}); Spark's log says more"
-        message = harmless[-1] if harmless else unknown
+        message = _harmless(str(error), error.getCondition() or type(error).__name__)
         raise DataError(message) from None
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
+
+
+def _harmless(text: str, condition: str) -> str:
+    """What to tell of a worker's error without values of the table."""
+    if harmless := HARMLESS.findall(text):
+        return str(harmless[-1])
+    if missing := NO_PACKAGE.search(text):
+        return (
+            f"the Spark workers could not import {missing[1] or missing[2] or 'a package'}. {SHIP_PACKAGES}"
+        )
+    return f"the Spark DataFrame could not be read ({condition}); Spark's log says more"
 
 
 def _fold_partition(
