@@ -204,3 +204,12 @@ def test_parameters_are_checked():
         check(np.ones((2, 2)), bounds=(0, 1), missing="fill")
     with pytest.raises(ParameterError, match="`outside` must be"):
         check(np.ones((2, 2)), bounds=(0, 1), outside="keep")
+
+
+@pytest.mark.slow
+def test_spark(spark):
+    frame = pd.DataFrame({"a.b": [31.0, None, 140.0, 40.0], "ward": ["icu", "er", "hall", None]})
+    bounds = {"a.b": (0, 120), "ward": ["icu", "er"]}
+    found = check(spark.createDataFrame(pa.Table.from_pandas(frame)).repartition(3), bounds=bounds, missing="drop")
+    assert found == check(frame, bounds=bounds, missing="drop")
+    assert (found.rows, found.used) == (4, 2)

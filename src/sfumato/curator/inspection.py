@@ -23,7 +23,7 @@ from sfumato.domain.columns import Columns, Missing, read_bounds
 from sfumato.domain.constraints import missing_rule, one_of
 from sfumato.domain.space import LARGEST_BOUND, Outside
 from sfumato.private.engines.spark import quiet, quoted
-from sfumato.private.reading import Batch, Mask, read_coordinates, read_names, read_values
+from sfumato.private.reading import Batch, Mask, read_names, read_values
 from sfumato.private.sources import Source, SparkSource, TextSource
 
 UNDECODED = "\N{REPLACEMENT CHARACTER}"
@@ -153,23 +153,27 @@ def _tally(
         Whether to try other formats on values of these that cannot be read.
     """
     tally: Tally = Counter({(ROWS, "rows"): batch.num_rows})
-    used = domain.admits(read_coordinates(columns, batch))
+    rows, named = np.empty((batch.num_rows, domain.n_features)), np.ones(batch.num_rows, dtype=np.bool_)
+    fills = np.array([np.nan if c.fill is None else c.fill for c in columns.coordinates])
     unreadable: dict[str, Mask] = {}
     arrays = {name: _array(batch, name) for name in columns.source_names}
     for name, values in arrays.items():
         places = [j for j, coordinate in enumerate(columns.coordinates) if coordinate.column == name]
         numbers = _numbers(columns, places, values)
-        lost, absent = ~np.isfinite(numbers).all(axis=1), _absent(columns, values)
+        lost, absent = np.asarray(~np.isfinite(numbers).all(axis=1)), _absent(columns, values)
+        if places:
+            rows[:, places] = np.where(np.isfinite(numbers), numbers, fills[places])
+        else:
+            named = ~lost
         unreadable[name] = lost & ~absent
         tally[name, "missing"] = int((lost & absent).sum())
         tally[name, "unreadable"] = int(unreadable[name].sum())
         tally[name, "outside"] = int((~lost & _outside(columns, domain, places, numbers)).sum())
-        if name == columns.unit:
-            used &= ~lost
         if name in written:
             tally[name, "undecoded"] = pc.sum(pc.match_substring(values, UNDECODED)).as_py() or 0
-            tally[ROWS, "ragged"] = values.null_count  # a line with too few or too many values has none
-    tally[ROWS, "used"] = int(used.sum())
+            # A line with too few or too many values has none.
+            tally[ROWS, "ragged"] = max(tally[ROWS, "ragged"], values.null_count)
+    tally[ROWS, "used"] = int((domain.admits(rows) & named).sum())
     if written and is_trying:
         tally.update(tried_formats(columns, domain, arrays, unreadable))
     return tally
