@@ -297,6 +297,7 @@ TUNED: tuple[Tuned, ...] = (
             "OCTAVES": (),
             "CUT": (),
             "KEPT": (0.8, 0.95),
+            "LOST": (),
             "LARGEST_CUT": (),
             "MAGNITUDES.false_alarm": (1e-4, 1e-2),
             "MAGNITUDES.margin": (),

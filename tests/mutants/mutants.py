@@ -190,14 +190,15 @@ SPENDS = [
         "the ledger charged afterwards",
         "curator.run",
         """\
-    charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
-    try:
-        yield
+        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        state = f"was charged to {ledger.dataset!r} and counts"
+        try:
+            yield
 """,
         """\
-    charge = 0
-    try:
-        yield; charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        charge = 0
+        try:
+            yield; charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
 """,
         (ESTIMATORS + "the_ledger_is_charged_the_plan_before_the_first_row[LloydKMeans]",),
     ),
