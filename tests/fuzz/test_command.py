@@ -69,6 +69,7 @@ names = [
 ]
 tables = st.sampled_from(names[:3] * 3 + [*names[3:], "missing.csv", ".", "*.csv", "", "table.*"])
 numbers = st.sampled_from(["1", "0.5", "2", "1", "0", "-1", "nan", "inf", "1e-300", "1e400", "x", "1/3", ""])
+marks = st.sampled_from([",", ";", ".", "tab", "|", "", "ab", "é", "1", "\n", '"', " "])
 few = st.sampled_from(["1", "2", "3", "3", "0", "-1", "1.5", "x", "99999999999999999999"])
 OPTIONS = {
     "--epsilon": numbers,
@@ -94,7 +95,18 @@ OPTIONS = {
     "--columns": st.sampled_from(["east,north", "east", "ward", "none", ",", "secret,east", "east,east"]),
     "--unit": st.sampled_from(["who", "none", "east"]),
     "--max-rows-per-unit": few,
-    "--missing": st.sampled_from(["drop", "error", "x"]),
+    "--missing": st.sampled_from(
+        ["drop", "error", "x", "east=3", "ward=icu", "ward=x", "=", "east=", "a=1,b"]
+    ),
+    "--outside": st.sampled_from(["drop", "clip", "x"]),
+    "--delimiter": marks,
+    "--decimal": marks,
+    "--thousands": marks,
+    "--quote": marks,
+    "--encoding": st.sampled_from(["utf-8", "latin-1", "utf-16", "cp1252", "utf-7", "base64", "x", ""]),
+    "--names": st.sampled_from(["east,north,who,ward,secret", "east", "east,east", ",", "1,2"]),
+    "--date-format": st.sampled_from(["%d.%m.%Y", "%Y", "%", "%Q", ""]),
+    "--missing-values": st.sampled_from(["icu", "?,", ",", "20"]),
     "--set": st.sampled_from(
         ["n_iter=1", "max_cells=9", "t=x", "=", "epsilon=1", "base=5", "max_depth=[1]", "n_clusters=\\"]
     ),
@@ -127,6 +139,8 @@ def commands(draw):
             draw(st.sampled_from(["out.csv", "out.parquet", "x", "."])),
         ],
         ["predict", "release.json", table, "--out", "out.csv", "--keep", draw(OPTIONS["--columns"])],
+        ["check", table, *odd, "--bounds", draw(st.sampled_from(["bounds.toml", "0,40", "private"]))],
+        ["check", table, "--config", "config.toml", *odd],
         ["ledger", "show", draw(st.sampled_from(["ledger.db", table])), "--json"],
         ["ledger", "history", "ledger.db", "trips"],
         ["ledger", "create", "ledger.db", draw(OPTIONS["--dataset"]), "--epsilon", draw(numbers)],
