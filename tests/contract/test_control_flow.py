@@ -27,8 +27,10 @@ from sfumato import (
     Budget,
     GridKMeans,
     Ledger,
+    LloydKMeans,
     SourceTargetClustering,
     estimate_bounds,
+    estimate_levels,
     progress,
     suggest_max_rows,
 )
@@ -93,7 +95,7 @@ class Tape:
 def recorded(patch, tape, log):
     """Make engines and curators note what they do, and release what is on the tape."""
     noisy, choose, sparse = Curator._noisy, Curator._choose, curator.sparse_histogram
-    declare = Curator._declare
+    declare, find = Curator._declare, Curator.levels
 
     def declared(self, step, sensitivity, *, selection):
         log.append(("asked", step, sensitivity, selection))
@@ -111,6 +113,10 @@ def recorded(patch, tape, log):
         log.append(("histogram", *public[:-1]))
         return tape.instead_of(sparse(raw_cells, raw_counts, *public))
 
+    def levels(self, step):
+        return tape.instead_of(find(self, step))
+
+    patch.setattr(Curator, "levels", levels)
     patch.setattr(Curator, "_declare", declared)
     patch.setattr(Curator, "_noisy", vector)
     patch.setattr(Curator, "_choose", choice)
@@ -268,6 +274,25 @@ def test_estimates(pair, kind, tmp_path, caplog):
         return pickle.dumps((found, suggest_max_rows(table, "who", random_state=0, **kind)))
 
     assert_equal_traces(run, [people_of(rows) for rows in pair], tmp_path, caplog)
+
+
+@pytest.mark.parametrize("unit", [None, "who"])
+@pytest.mark.parametrize("n", [2, 60])
+def test_private_levels(n, unit, tmp_path, caplog):
+    """One more row, or person, with a value that nobody else has."""
+
+    def run(table, folder):
+        kind = APPROXIMATE | {"epsilon": 30, "random_state": 0, "unit": unit}
+        bounds = {"x": (-1, 1), "job": {"levels": "private"}}
+        model = LloydKMeans(3, bounds=bounds, **kind).fit(table)
+        found = estimate_levels(table, ["job"], **kind)
+        return pickle.dumps((model.release_.model, model.privacy_, model.feature_names_in_, found))
+
+    table = people_of(some_rows(n)).append_column("job", pa.array(["usual"] * n))
+    other = people_of(np.zeros((1, 2))).append_column("job", pa.array(["rare"]))
+    other = other.set_column(other.schema.get_field_index("who"), "who", pa.array([10**6]))
+    both = [table, pa.concat_tables([table, other.cast(table.schema)])]
+    assert_equal_traces(run, both, tmp_path, caplog)
 
 
 @pytest.mark.parametrize("name", ["no row, one row", "one row more"])

@@ -10,10 +10,18 @@ import pytest
 from tests.conftest import all_estimators
 from tests.contract.test_bad_input import SECRET, assert_harmless
 
-from sfumato import Ball, Budget, Ledger, SourceTargetClustering, estimate_bounds, suggest_max_rows
+from sfumato import (
+    Ball,
+    Budget,
+    Ledger,
+    SourceTargetClustering,
+    estimate_bounds,
+    estimate_levels,
+    suggest_max_rows,
+)
 from sfumato.errors import ParameterError
 
-TAKERS = [*all_estimators(), SourceTargetClustering, estimate_bounds, suggest_max_rows]
+TAKERS = [*all_estimators(), SourceTargetClustering, estimate_bounds, estimate_levels, suggest_max_rows]
 every_taker = pytest.mark.parametrize("taker", TAKERS, ids=lambda taker: taker.__name__)
 
 
@@ -42,7 +50,7 @@ def test_shared_parameters_have_the_same_text_everywhere(taker):
     assert "Where the budget is charged before any row is read." in " ".join(taker.__doc__.split())
 
 
-@pytest.mark.parametrize("method", TAKERS[:-2], ids=lambda method: method.__name__)
+@pytest.mark.parametrize("method", TAKERS[:-3], ids=lambda method: method.__name__)
 def test_notebooks_show_an_estimator_without_a_warning(method):
     model = method()
     with warnings.catch_warnings():

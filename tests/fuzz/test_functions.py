@@ -40,7 +40,7 @@ usual = {
     "seed": st.integers(0, 3),
 }
 FUNCTIONS = [planner.plan, planner.budget_for, planner.recommend, sfumato.grid_size, Budget]
-FUNCTIONS += [sfumato.estimate_bounds, sfumato.suggest_max_rows]
+FUNCTIONS += [sfumato.estimate_bounds, sfumato.estimate_levels, sfumato.suggest_max_rows]
 SCORES = [getattr(metrics, name) for name in metrics.__all__]
 
 
