@@ -5,6 +5,7 @@ Proof: docs/proofs/reading.md.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -50,9 +51,11 @@ def read_coordinates(columns: Columns, batch: Batch) -> FloatArray:
     """Coordinates of all rows, with NaN or infinity where a row is incomplete."""
     rows = np.empty((batch.num_rows, len(columns.coordinates)))
     levels = _levels(columns)
+    found = {name: column_of(batch, name) for name in columns.source_names}
+    found |= {name: _encoded(found[name]) for name in levels}
     for j, coordinate in enumerate(columns.coordinates):
-        values = column_of(batch, coordinate.column)
-        rows[:, j] = read_values(coordinate, values, columns.text, levels.get(coordinate.column, ()))
+        own = levels.get(coordinate.column, ())
+        rows[:, j] = read_values(coordinate, found[coordinate.column], columns.text, own)
     return rows
 
 
@@ -81,10 +84,15 @@ def read_values(
         All levels of the column: as text they are values, even if they are spelled like missing ones.
     """
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if is_text:
-        values = _without_missing(values, text, [level for level in levels if isinstance(level, str)])
+        known = np.append(
+            read_values(coordinate, values.dictionary, text, levels),
+            np.nan if coordinate.fill is None else coordinate.fill,
+        )
+        indices = values.indices.cast(pa.int64()).fill_null(len(known) - 1)
+        out: FloatArray = known[indices.to_numpy()]
+        return out
+    if _is_text(values.type):
+        values = _without_missing(values, _missing_values(coordinate.kind, text, levels))
         numbers = _TEXT_READERS[coordinate.kind](values, text, coordinate.level)
     else:
         numbers = _typed(coordinate, values)
@@ -99,7 +107,7 @@ def read_names(unit: str, values: pa.Array, text: TextFormat) -> pa.Array:
     if pa.types.is_null(kind):
         return values.cast(pa.large_string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _without_missing(values, text) if text.missing_values else values
+        return _without_missing(values, text.missing_values)
     if pa.types.is_integer(kind):
         return values
     raise DataError(
@@ -148,9 +156,29 @@ def _levels(columns: Columns) -> dict[str, tuple[Level, ...]]:
     return found
 
 
-def _without_missing(values: pa.Array, text: TextFormat, kept: list[str] | None = None) -> pa.Array:
-    """Text with null for the spellings that mean a missing value, except those that are kept."""
-    spellings = [spelling for spelling in text.missing_values if spelling not in (kept or ())]
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string())
+
+
+def _encoded(values: pa.Array) -> pa.Array:
+    """Text with a number for each distinct value, which then is read once for each level."""
+    return values.dictionary_encode() if _is_text(values.type) else values
+
+
+@lru_cache
+def _missing_values(
+    kind: Literal["number", "date", "level"], text: TextFormat, levels: tuple[Level, ...]
+) -> tuple[str, ...]:
+    """Spellings to look for: those that are no levels and, of a number or date, that would be one."""
+    spellings = tuple(spelling for spelling in text.missing_values if spelling not in levels)
+    if kind == "level" or not spellings:
+        return spellings
+    numbers = _TEXT_READERS[kind](pa.array(spellings, pa.large_string()), text, None)
+    return tuple(np.array(spellings)[~np.isnan(numbers)].tolist())
+
+
+def _without_missing(values: pa.Array, spellings: tuple[str, ...]) -> pa.Array:
+    """Text with null for the spellings that mean a missing value."""
     if not spellings:
         return values
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type

@@ -9,7 +9,7 @@ number of columns is not declared, a record has the values that it has, and othe
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import numba
 import numpy as np
@@ -22,16 +22,21 @@ from sfumato.domain.text import TextFormat
 Bytes = NDArray[np.uint8]
 
 CHUNK_BYTES = 2**20
-_BOM = codecs.BOM_UTF8
 _NEW_LINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
+_NO_BYTE = 255  # of UTF-8
+_SUPERSETS = ("utf-8", "ascii", "iso8859-1", "cp1252")  # encodings in which ASCII needs no decoding
+_AT_EASE = (b"", 0)  # state of a decoder that is past a byte order mark and holds nothing back
 
 
 def decoded(read: Callable[[int], bytes], encoding: str, n_bytes: int | None = None) -> Iterator[bytes]:
     """Chunks of a file in UTF-8, without a byte order mark. What cannot be decoded is replaced by U+FFFD."""
-    is_utf8 = codecs.lookup(encoding).name == "utf-8"
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if is_utf8 else encoding)(errors="replace")
+    name = codecs.lookup(encoding).name
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else encoding)(errors="replace")
     while chunk := read(n_bytes or CHUNK_BYTES):
-        yield decoder.decode(chunk).encode(errors="replace")
+        if name in _SUPERSETS and chunk.isascii() and decoder.getstate() == _AT_EASE:
+            yield chunk
+        else:
+            yield decoder.decode(chunk).encode(errors="replace")
     yield decoder.decode(b"", final=True).encode(errors="replace")
 
 
@@ -57,36 +62,35 @@ def split_records(
     ...     print(*(column.to_pylist() for column in columns), n_bytes)
     ['1', '2', None] ['a, b', 'c', None] 15
     """
-    marks = ord(text.delimiter), ord(text.quote) if text.quote else -1
     places = np.full(max(wanted, default=0) + 1 if n_columns is None else n_columns, -1, dtype=np.int64)
     places[list(wanted)] = np.arange(len(wanted))
-    rest = b""
+    grammar = *_marks(text), places, n_columns is None
+    rest, n_least = bytearray(), CHUNK_BYTES
     for chunk, is_last in _with_last(chunks):
         rest += chunk
-        if len(rest) < CHUNK_BYTES and not is_last:
-            continue  # a record may be longer than a chunk: do not start again for every small one
-        data = np.frombuffer(rest, dtype=np.uint8)
-        n_most = int(np.count_nonzero((data == _NEW_LINE) | (data == _RETURN))) + 1
-        values = np.full((len(wanted), n_most, 2), -1, dtype=np.int64)
-        n_records, n_bytes = _find_values(data, *marks, places, n_columns is None, is_last, values)
-        if n_records:
-            yield [_as_arrow(data, values[j, :n_records], marks[1]) for j in range(len(wanted))], n_bytes
-        rest = rest[n_bytes:]
+        if len(rest) < n_least and not is_last:
+            continue
+        n_used = yield from _batches(np.frombuffer(rest, dtype=np.uint8), grammar, len(wanted), is_last)
+        del rest[:n_used]
+        n_least = max(CHUNK_BYTES, 2 * len(rest))  # a long record is not read again for every chunk
 
 
 def first_record(chunks: Iterator[bytes], text: TextFormat) -> list[str] | None:
     """Values of the first record, or None if there is none."""
-    marks = ord(text.delimiter), ord(text.quote) if text.quote else -1
-    rest = b""
+    rest, n_least = bytearray(), 0
     for chunk, is_last in _with_last(chunks):
         rest += chunk
-        data = np.frombuffer(rest, dtype=np.uint8)
-        n_most = int(np.count_nonzero(data == marks[0])) + 1
-        values = np.empty((n_most, 1, 2), dtype=np.int64)
-        n_values = _first_values(data, *marks, is_last, values)
-        if n_values:
-            return [str(_as_arrow(data, values[j], marks[1])[0]) for j in range(n_values)]
+        if len(rest) < n_least and not is_last:
+            continue
+        if (found := _first_values(bytes(rest), *_marks(text), is_last)) is not None:
+            return found
+        n_least = 2 * len(rest)
     return None
+
+
+def _marks(text: TextFormat) -> tuple[int, int]:
+    is_quote = text.quote.strip(" \t") != ""  # spaces around values do not count
+    return ord(text.delimiter), ord(text.quote) if is_quote else _NO_BYTE
 
 
 def _with_last(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
@@ -98,15 +102,68 @@ def _with_last(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield held, True
 
 
-def _as_arrow(data: Bytes, values: IntArray, quote: int) -> pa.Array:
-    offsets = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(np.maximum(values[:, 1] - values[:, 0], 0), out=offsets[1:])
-    characters = np.empty(offsets[-1], dtype=np.uint8)
-    present = np.empty(len(values), dtype=np.bool_)
-    _copy_values(data, values, quote, offsets, characters, present)
+def _batches(
+    data: Bytes, grammar: tuple[int, int, IntArray, bool], n_wanted: int, is_last: bool
+) -> Generator[tuple[list[pa.Array], int], None, int]:
+    """Split all complete records, as many at a time as there is room for. Returns the bytes they take."""
+    n_used, is_full, scale = 0, True, 4
+    while is_full:
+        left = data[n_used:]
+        # Columns of very different width, or short records, fill their room early.
+        most = min(len(left), scale * len(left) // max(1, n_wanted) + 64)
+        n_most = len(left) // max(8, 2 * n_wanted) + 2**10
+        characters = np.empty((n_wanted, most), dtype=np.uint8)
+        offsets = np.empty((n_wanted, n_most + 1), dtype=np.int64)
+        offsets[:, 0] = 0
+        present = np.empty((n_wanted, n_most), dtype=np.bool_)
+        marks = _find_marks(left, *grammar[:2])
+        n, n_bytes, is_full = _split(left, marks, *grammar, is_last, characters, offsets, present)
+        if n:
+            columns = zip(characters, offsets[:, : n + 1], present[:, :n], strict=True)
+            yield [_as_arrow(*column) for column in columns], n_bytes
+        n_used += n_bytes
+        scale = 4 if n else 2 * scale
+    return n_used
+
+
+def _as_arrow(characters: Bytes, offsets: IntArray, present: NDArray[np.bool_]) -> pa.Array:
     mask = None if present.all() else pa.array(present).buffers()[1]
     buffers = [mask, pa.py_buffer(offsets), pa.py_buffer(characters)]
-    return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
+    return pa.Array.from_buffers(pa.large_string(), len(present), buffers)
+
+
+def _first_values(record: bytes, delimiter: int, quote: int, is_last: bool) -> list[str] | None:
+    """Values of the first record, or None if it goes on."""
+    data, characters = np.frombuffer(record, dtype=np.uint8), np.empty(len(record), dtype=np.uint8)
+    marks = _find_marks(data, delimiter, quote)
+    mark = place = len(record) - len(record.lstrip(b"\r\n"))
+    values, ended = [], place == len(record)
+    while not ended:
+        after = _end_of_value(data, marks, mark, place, delimiter, quote)
+        stop = int(marks[after])
+        end = _copy_value(data, place, stop, quote, after - mark, characters, 0)
+        values.append(characters[:end].tobytes().decode(errors="replace"))
+        ended = stop == len(record) or data[stop] != delimiter
+        mark, place = after + 1, stop + 1
+    return values if values and (is_last or place <= len(record)) else None
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_marks(data: Bytes, delimiter: int, quote: int) -> IntArray:
+    """Places of all delimiters, line breaks and quotes, and then the end of the data."""
+    is_mark = np.empty(2**12, dtype=np.bool_)
+    marks = np.empty(data.shape[0] + 1, dtype=np.int64)
+    one, other, n_marks = np.uint8(delimiter), np.uint8(quote), np.uint64(0)  # without a sign: faster
+    for first in range(0, data.shape[0], is_mark.shape[0]):
+        block = data[first : first + is_mark.shape[0]]
+        for i in range(block.shape[0]):  # many at a time
+            byte = block[i]
+            is_mark[i] = (byte == one) | (byte == other) | (byte == np.uint8(10)) | (byte == np.uint8(13))
+        for i in range(block.shape[0]):
+            marks[n_marks] = first + i
+            n_marks += np.uint64(is_mark[i])
+    marks[n_marks] = data.shape[0]
+    return marks
 
 
 @numba.njit(cache=True, nogil=True)
@@ -114,112 +171,107 @@ def _is_space(byte: int, delimiter: int) -> bool:
     return byte in (_SPACE, _TAB) and byte != delimiter
 
 
-@numba.njit(cache=True, nogil=True)
-def _end_of_value(data: Bytes, start: int, delimiter: int, quote: int) -> int:
-    """Place of the delimiter or line break after a value, or the end of the data."""
-    place, n_bytes = start, data.shape[0]
+@numba.njit(cache=True, nogil=True, inline="always")
+def _end_of_value(data: Bytes, marks: IntArray, mark: int, place: int, delimiter: int, quote: int) -> int:
+    """The mark that ends a value: a delimiter, a line break or the end of the data."""
+    n_bytes = data.shape[0]
     while place < n_bytes and _is_space(data[place], delimiter):
         place += 1
-    if place < n_bytes and data[place] == quote:
-        place += 1
-        while place < n_bytes:
-            if data[place] != quote:
-                place += 1
-            elif place + 1 < n_bytes and data[place + 1] == quote:
-                place += 2
-            else:
-                place += 1
-                break
-    while place < n_bytes and not (
-        data[place] == delimiter or data[place] == _NEW_LINE or data[place] == _RETURN
-    ):
-        place += 1
-    return place
+    in_quotes = marks[mark] == place and place < n_bytes and data[place] == quote
+    mark += in_quotes
+    while in_quotes:
+        while marks[mark] < n_bytes and data[marks[mark]] != quote:
+            mark += 1
+        in_quotes = marks[mark] < n_bytes and marks[mark + 1] == marks[mark] + 1 < n_bytes
+        in_quotes = in_quotes and data[marks[mark] + 1] == quote  # doubled
+        mark += 2 if in_quotes else 0
+    while marks[mark] < n_bytes and data[marks[mark]] == quote:
+        mark += 1
+    return mark
 
 
 @numba.njit(cache=True, nogil=True)
-def _find_values(
+def _copy_quoted(data: Bytes, start: int, stop: int, quote: int, out: Bytes, end: int) -> np.int64:
+    """Copy what follows a quote up to the next, doubled ones as one, and then the rest as it is."""
+    in_quotes = True
+    while start < stop:
+        if in_quotes and data[start] == quote:
+            start += 1
+            if start >= stop or data[start] != quote:
+                in_quotes = False
+                continue
+        out[end] = data[start]
+        start, end = start + 1, end + 1
+    return np.int64(end)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _copy_value(
+    data: Bytes, start: int, stop: int, quote: int, n_marks: int, out: Bytes, end: int
+) -> np.int64:
+    """Copy a value with some marks in it, without quotes and spaces around it. Returns the copy's end."""
+    while start < stop and (data[start] == _SPACE or data[start] == _TAB):
+        start += 1
+    while stop > start and (data[stop - 1] == _SPACE or data[stop - 1] == _TAB):
+        stop -= 1
+    if start < stop and data[start] == quote:
+        if n_marks != 2 or data[stop - 1] != quote:
+            return _copy_quoted(data, start + 1, stop, quote, out, end)
+        start, stop = start + 1, stop - 1
+    here, there = np.uint64(start), np.uint64(end)
+    while here < np.uint64(stop):
+        out[there] = data[here]
+        here, there = here + np.uint64(1), there + np.uint64(1)
+    return np.int64(there)
+
+
+@numba.njit(cache=True, nogil=True)
+def _leave_out(record: int, offsets: IntArray, present: NDArray[np.bool_]) -> None:
+    """Let all values of a record be missing."""
+    for j in range(offsets.shape[0]):
+        offsets[j, record + 1], present[j, record] = offsets[j, record], False
+
+
+@numba.njit(cache=True, nogil=True)
+def _split(
     data: Bytes,
+    marks: IntArray,
     delimiter: int,
     quote: int,
     places: IntArray,
     any_number: bool,
     is_last: bool,
-    out: IntArray,
-) -> tuple[int, int]:
-    """Find where the wanted values of all complete records start and stop; -1 if they are missing, as before.
+    characters: Bytes,
+    offsets: IntArray,
+    present: NDArray[np.bool_],
+) -> tuple[int, int, bool]:
+    """Copy the wanted values of complete records.
 
-    Returns the numbers of records and of bytes used.
+    Returns the number of records, how many bytes they take, and whether there was no room for more.
     """
-    n_records, start, n_bytes, n_columns = 0, 0, data.shape[0], places.shape[0]
-    while start < n_bytes:
-        if data[start] == _NEW_LINE or data[start] == _RETURN:
-            start += 1
+    n_records, start, mark, n_bytes, most = 0, 0, 0, data.shape[0], characters.shape[1]
+    while start < n_bytes and n_records < present.shape[1]:
+        if marks[mark] == start and data[start] != delimiter and data[start] != quote:  # an empty line
+            start, mark = start + 1, mark + 1
             continue
+        _leave_out(n_records, offsets, present)
         place, column, ended = start, 0, False
         while not ended:
-            stop = _end_of_value(data, place, delimiter, quote)
+            after = _end_of_value(data, marks, mark, place, delimiter, quote)
+            stop = marks[after]
+            j = places[column] if column < places.shape[0] else -1
+            no_room = j >= 0 and stop - place > most - offsets[j, n_records]
+            if no_room or (stop == n_bytes and not is_last):  # or the rest of the record follows
+                return n_records, start, no_room
+            if j >= 0:
+                end = _copy_value(
+                    data, place, stop, quote, after - mark, characters[j], offsets[j, n_records]
+                )
+                offsets[j, n_records + 1], present[j, n_records] = end, True
             ended = stop == n_bytes or data[stop] != delimiter
-            if stop == n_bytes and not is_last:  # the rest of the record follows
-                return n_records, start
-            if column < n_columns and places[column] >= 0:
-                out[places[column], n_records, 0] = place
-                out[places[column], n_records, 1] = stop
-            column += 1
-            place = stop + 1
-        if column != n_columns and not any_number:
-            out[:, n_records, :] = -1
+            column, place, mark = column + 1, stop + 1, after + (stop < n_bytes)
+        if column != places.shape[0] and not any_number:
+            _leave_out(n_records, offsets, present)
         n_records += 1
         start = min(place, n_bytes)
-    return n_records, start
-
-
-@numba.njit(cache=True, nogil=True)
-def _first_values(data: Bytes, delimiter: int, quote: int, is_last: bool, out: IntArray) -> int:
-    """Find where the values of the first record start and stop. Returns their number, or 0 if it goes on."""
-    start, n_bytes = 0, data.shape[0]
-    while start < n_bytes and (data[start] == _NEW_LINE or data[start] == _RETURN):
-        start += 1
-    column, ended = 0, start == n_bytes
-    while not ended:
-        stop = _end_of_value(data, start, delimiter, quote)
-        if stop == n_bytes and not is_last:
-            return 0
-        ended = stop == n_bytes or data[stop] != delimiter
-        out[column, 0, 0], out[column, 0, 1] = start, stop
-        column += 1
-        start = stop + 1
-    return column
-
-
-@numba.njit(cache=True, nogil=True)
-def _copy_values(
-    data: Bytes,
-    values: IntArray,
-    quote: int,
-    offsets: IntArray,
-    characters: Bytes,
-    present: NDArray[np.bool_],
-) -> None:
-    """Copy values without the spaces around them and without their quotes."""
-    end = 0
-    for i in range(values.shape[0]):
-        start, stop = values[i, 0], values[i, 1]
-        present[i] = start >= 0
-        while start < stop and (data[start] == _SPACE or data[start] == _TAB):
-            start += 1
-        while stop > start and (data[stop - 1] == _SPACE or data[stop - 1] == _TAB):
-            stop -= 1
-        in_quotes = start < stop and data[start] == quote
-        if in_quotes:
-            start += 1
-        while start < stop:
-            if in_quotes and data[start] == quote:
-                start += 1
-                if start >= stop or data[start] != quote:
-                    in_quotes = False
-                    continue
-            characters[end] = data[start]
-            end += 1
-            start += 1
-        offsets[i + 1] = end
+    return n_records, start, start < n_bytes
