@@ -102,6 +102,22 @@ def test_a_fit_looks_first(call, table):
     assert [charge.outcome for charge in ledger.history()] == ["failed"]
 
 
+@pytest.mark.parametrize(
+    ("content", "code", "option"),
+    [
+        ("age;job\n1;a\n", 2, "--delimiter ';'"),
+        ("31,carpenter\n40,smith\n", 2, "give --names or --no-header"),
+        ("age,se\xf1or\n1,a\n", 3, "--encoding 'latin-1'"),
+    ],
+)
+def test_without_a_look_messages_still_name_the_option(call, content, code, option):
+    Path("t.csv").write_bytes(content.encode("latin-1"))
+    Path("b.toml").write_text("age = [0, 5]\n")
+    done = call("fit", "t.csv", *FIT, "--bounds", "b.toml", "--no-check", code=code)
+    assert option in done.stderr
+    assert "carpenter" not in done.stderr
+
+
 def test_rows_that_are_left_out_are_told_to_the_holder(call, table):
     done = call("fit", *table, *FIT)
     assert done.stderr.startswith("20 rows are left out. This figure is exact, for you alone")

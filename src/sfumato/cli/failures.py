@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import signal
 import sys
 import traceback
@@ -32,7 +33,10 @@ _OPTIONS = {
     "missing='drop'": "--missing drop",
     "bounds={'age': (0, 120), 'day': (date, date), 'kind': ['a', 'b']}": "--columns a,b or --bounds a.toml",
     "Ledger.create(path, dataset, total)": "`sfumato ledger create PATH DATASET --epsilon 2`",
+    "`names` or header=False to `scan_csv`": "--names or --no-header",
+    "`names` to `scan_csv`": "--names",
 }
+_SCAN = re.compile(r"sfumato\.scan_csv\(path, (\w+)=([^)]+)\)")  # of an option with the same name
 
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
@@ -71,6 +75,7 @@ def explained(error: Exception) -> tuple[int, str]:
         line = " ".join(str(error).split())
         for code, option in _OPTIONS.items():
             line = line.replace(code, option)
+        line = _SCAN.sub(r"--\1 \2", line)
         return CODES.get(type(error).__name__, UNEXPECTED), line
     if isinstance(error, ImportError):
         return UNEXPECTED, str(error)
