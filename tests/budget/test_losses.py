@@ -38,9 +38,10 @@ def exact_delta(n, loss, epsilon):
         return total
 
 
-def test_five_thousand_asks():
-    """A Fourier transform of the losses as they are claims 7.3985 here, where delta is 3.06e-13."""
-    loss = Fraction("0.014142")
+@pytest.mark.parametrize("scale", ["70.7", "70.7114", "500000/7071"])
+def test_five_thousand_asks(scale):
+    """A Fourier transform of the losses as they are claimed 7.466 for the first, where delta is 1.89e-13."""
+    loss = 1 / Fraction(scale)
     epsilon = epsilon_at([laplace(loss)] * 5000, 1.1e-13)
     assert exact_delta(5000, loss, epsilon) <= Decimal("1.1e-13")
     assert exact_delta(5000, loss, 0.999 * epsilon) > Decimal("1.1e-13")
