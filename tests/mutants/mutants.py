@@ -197,6 +197,7 @@ SPENDS = [
 """,
         """\
         charge = 0
+        state = "will be charged"
         try:
             yield; charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
 """,
