@@ -4,12 +4,13 @@ import datetime
 import gzip
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote as percent
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,6 @@ class Medium:
     pools: dict[str, list[Any]]
     write: Callable[[list[tuple], Path], Any]
     levels: list[Any]
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 def draw_rows(rng, medium, n_most=12):
@@ -181,7 +181,7 @@ def written(rows, names, form, style):
     lines = [] if form["names"] else [[str(name) for name in names]]
     for row in rows:
         cells = list(row)
-        odd = hash((style["seed"], row)) % 1000 / 1000
+        odd = crc32(repr((style["seed"], row)).encode()) / 2**32
         if odd < style["ragged"]:
             cells = cells[:-1] if odd < style["ragged"] / 2 else [*cells, "more"]
         lines.append(cells)
@@ -323,6 +323,19 @@ def draw_arrow(rng):
         return pa.concat_tables(pieces) if pieces else table
 
     return Medium(pools, write, levels)
+
+
+def draw_spark(rng):
+    """Arrow tables of types that Spark knows."""
+    texts = [_valid(text) for text in [*KINDS, *WHO, *HOSTILE]]
+    numbers = [(pa.float64(), FLOATS), (pa.int64(), INTEGERS)]
+    days = [(pa.timestamp("us", tz="UTC"), TIMES), (pa.date32(), [NOON.date(), None]), (pa.string(), DATES)]
+    chosen = [rng.choice(numbers), rng.choice(numbers), rng.choice(days), (pa.string(), texts)]
+    people = rng.choice([(pa.string(), texts), (pa.int64(), INTEGERS)])
+    named = dict(zip(NAMES, [people, *chosen], strict=True))
+    schema = pa.schema([(name, choice[0]) for name, choice in named.items()])
+    pools = {name: choice[1] for name, choice in named.items()}
+    return Medium(pools, lambda rows, _: _arrow(rows, schema), ["1", "A1"])
 
 
 def draw_objects(rng):

@@ -22,16 +22,15 @@ from sfumato.cluster import DPM, DensityTree
 run_module = import_module("sfumato.curator.run")
 pytestmark = [WEAK, pytest.mark.usefixtures("quick")]
 CHEAP = [LloydKMeans, LloydKMeans, LloydKMeans, DensityTree, DPM]
-FEW = 25  # cases of each kind in the default suite
-MANY = {  # and in all tests: 10,000 together
-    "arrays": 2500,
-    "text": 1000,
-    "text in folders": 500,
-    "typed files": 700,
-    "typed files in folders": 500,
-    "arrow and polars": 1500,
-    "objects": 1800,
-    "pandas": 1500,
+N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together
+    "arrays": (50, 2500),
+    "text": (20, 1000),
+    "text in folders": (10, 500),
+    "typed files": (20, 700),
+    "typed files in folders": (10, 500),
+    "arrow and polars": (30, 1500),
+    "objects": (30, 1800),
+    "pandas": (30, 1500),
 }
 LIMITS = (-10.0, 10.0)
 
@@ -106,8 +105,8 @@ def check_table(rng, kind, folder, charges):
     assert np.array_equal(labels, model.predict(X))
 
 
-CASES = [pytest.param(kind, FEW, id=f"{kind}-few") for kind in MANY]
-CASES += [pytest.param(kind, n, id=f"{kind}-many", marks=pytest.mark.slow) for kind, n in MANY.items()]
+CASES = [pytest.param(kind, n[0], id=f"{kind}-few") for kind, n in N_CASES.items()]
+CASES += [pytest.param(kind, n[1], id=f"{kind}-many", marks=pytest.mark.slow) for kind, n in N_CASES.items()]
 
 
 @pytest.mark.parametrize(("kind", "n_cases"), CASES)

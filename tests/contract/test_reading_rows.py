@@ -12,23 +12,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.media import DAYS, MEDIA, draw_medium, draw_rows
+from tests.media import DAYS, draw_medium, draw_rows, draw_spark
 
 from sfumato.curator.tables import open_table
 from sfumato.domain import Unit
+from sfumato.domain.partitions import Voronoi
 from sfumato.private import people, records
+from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.people import cap_rows
 from sfumato.private.reading import read_coordinates, read_people
 
-FEW = 43  # cases of each medium in the default suite
-MANY = {  # and in all tests: 10,000 together
-    "text": 1500,
-    "text in folders": 700,
-    "typed files": 1400,
-    "typed files in folders": 700,
-    "arrow and polars": 2000,
-    "objects": 2000,
-    "pandas": 1700,
+N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together
+    "text": (60, 1500),
+    "text in folders": (15, 700),
+    "typed files": (40, 1400),
+    "typed files in folders": (20, 700),
+    "arrow and polars": (60, 2000),
+    "objects": (60, 2000),
+    "pandas": (45, 1700),
 }
 LIMITS = (-1e6, 1e6)
 
@@ -77,11 +78,13 @@ def see(X, declared: dict[str, Any]):
 
 
 def draw_declarations(rng, levels):
-    fills = {"x": 0.5, "day": DAYS[0], "kind": levels[0]}
+    bounds = {"x": LIMITS, "y": LIMITS, "day": DAYS, "kind": levels}
+    chosen = rng.sample(list(bounds), rng.randint(1, 4))
+    fills = {"x": 0.5, "y": -1.0, "day": DAYS[0], "kind": levels[0]}
     return {
-        "bounds": {"x": LIMITS, "y": LIMITS, "day": DAYS, "kind": levels},
+        "bounds": {name: bounds[name] for name in chosen},
         "unit": Unit("who", rng.choice([1, 1, 2, 5])),
-        "missing": rng.choice(["drop", "drop", {"x": 0.5}, fills, fills | {"y": -1.0}]),
+        "missing": rng.choice(["drop", {name: fills[name] for name in chosen if rng.random() < 0.5}]),
         "outside": rng.choice(["clip", "drop"]),
     }
 
@@ -115,8 +118,8 @@ def check_neighbours(rng, kind, folder, monkeypatch):
         assert whole.capped == rest.capped
 
 
-CASES = [pytest.param(kind, FEW, id=f"{kind}-few") for kind in MEDIA]
-CASES += [pytest.param(kind, MANY[kind], id=f"{kind}-many", marks=pytest.mark.slow) for kind in MEDIA]
+CASES = [pytest.param(kind, n[0], id=f"{kind}-few") for kind, n in N_CASES.items()]
+CASES += [pytest.param(kind, n[1], id=f"{kind}-many", marks=pytest.mark.slow) for kind, n in N_CASES.items()]
 
 
 @pytest.mark.parametrize(("kind", "n_cases"), CASES)
@@ -127,3 +130,18 @@ def test_neighbours(kind, n_cases, tmp_path, monkeypatch):
         except Exception as error:
             error.add_note(f"case {case} of {kind!r}")
             raise
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_neighbours_on_spark(spark, case):
+    """Workers read every row as the same table in memory is read, with and without one row."""
+    rng = random.Random(case)
+    medium = draw_spark(rng)
+    rows = draw_rows(rng, medium)
+    declared = draw_declarations(rng, medium.levels)
+    removed = draw_removed(rng, rows)
+    for some in (rows, [row for i, row in enumerate(rows) if i not in removed]):
+        table = medium.write(some, None)
+        local, remote = open_table(table, **declared), open_table(spark.createDataFrame(table), **declared)
+        sums = GroupedSums(Voronoi(local.domain.midpoint[None]), local.domain.midpoint[None], np.ones(1))
+        assert np.array_equal(remote._open_engine().fold(sums), local._open_engine().fold(sums))
