@@ -41,7 +41,8 @@ from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
 from sfumato.curator.levels import move_to, open_levels, table_with_levels
-from sfumato.domain import Domain, IntArray, Unit
+from sfumato.curator.tables import as_numbers
+from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
 from sfumato.domain.columns import Columns, names_columns, read_bounds
 from sfumato.public.models import Model, encode
@@ -124,7 +125,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         if self.release_.reading is not None:
             return self.release_.predict(X)
         options = {"reset": False, "ensure_min_samples": 0, "dtype": np.float64, "order": "C"}
-        rows = checked(lambda: validate_data(self, X, ensure_all_finite=False, **options))
+        table = X if self.missing == "error" else as_numbers(X)
+        rows = checked(lambda: validate_data(self, table, ensure_all_finite=False, **options))
         return self.release_.predict(rows)
 
     def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
