@@ -58,6 +58,8 @@ def test_the_command_line_wins_over_the_file(call, table):
     done = call("check", *table, "--decimal", ".", "--date-format", "%d-%m-%Y", code=3)
     assert "--decimal ," in done.stdout
     assert "--date-format %d-%m-%Y --date-format %d.%m.%Y" in done.stdout
+    *_, together = done.stdout.splitlines()
+    assert together == "Together: --decimal , --date-format %d-%m-%Y --date-format %d.%m.%Y"
     assert "Give --delimiter ';'" in call("check", *table, "--delimiter", "tab", code=3).stdout
 
 

@@ -10,7 +10,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.bounds_option import parse_bounds, parse_missing
 from sfumato.cli.failures import CODES, say
-from sfumato.cli.text_options import as_option, described, takes_text_options
+from sfumato.cli.text_options import as_options, described, takes_text_options
 from sfumato.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check(
     declared = parse_bounds(bounds, options.split(columns))
     table = described(data, written, declared.written)
     found = inspect(table, declared.bounds, unit, parse_missing(missing, declared), outside or "clip")
-    print(json.dumps(found.to_dict(as_option)) if as_json else found.text(as_option))
+    print(json.dumps(found.to_dict(as_options)) if as_json else found.text(as_options))
     if not found.fits:
         raise typer.Exit(CODES[DataError.__name__])
 
@@ -46,7 +46,7 @@ def inspect(table: str | TextTable, bounds: Any, unit: str | None, missing: Any,
     """What a fit would find. Messages have the options of the command."""
     from sfumato.curator import inspection
 
-    return inspection.inspect(table, bounds, unit, missing, outside, as_option)
+    return inspection.inspect(table, bounds, unit, missing, outside, as_options)
 
 
 def look(
@@ -55,8 +55,9 @@ def look(
     """Refuse a table that a fit would refuse or use in vain, while nothing is charged. Not private."""
     found = inspect(table, bounds, unit, missing, outside)
     if not found.fits:
-        reasons = "; ".join(advice.text(as_option) for advice in found.advice if advice.refuses)
-        raise DataError(f"the table is not as declared, and nothing was charged: {reasons}")
+        reasons = "; ".join(advice.text(as_options) for advice in found.advice if advice.refuses)
+        together = f". Together: {as_options(found.settings)}" if len(found.settings) > 1 else ""
+        raise DataError(f"the table is not as declared, and nothing was charged: {reasons}{together}")
     if not quiet and found.used < found.rows:
         n = found.rows - found.used
         say(f"{n:,} rows are left out. This figure is exact, for you alone; `sfumato check` says more")

@@ -113,8 +113,12 @@ def described(
     return TextTable(path, replace(base, **{name: getattr(table.format, name) for name in changed}))
 
 
-def as_option(name: str, value: Any) -> str:
-    """A parameter of `scan_csv` or of a fit, as the command line has it."""
+def as_options(settings: Mapping[str, Any]) -> str:
+    """Parameters of `scan_csv` and of a fit, as the command line has them."""
+    return " ".join(_as_option(name, value) for name, value in settings.items())
+
+
+def _as_option(name: str, value: Any) -> str:
     if name == "header":
         return "--header" if value else "--no-header"
     if name == "dates":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Spell = Callable[[str, Any], str]
+Spell = Callable[[Mapping[str, Any]], str]  # how options are written
 
 NOT_PRIVATE = (
     "These figures are exact, not private. They are for the holder of the table: do not publish them."
@@ -59,9 +59,8 @@ class Advice:
 
     def text(self, spell: Spell) -> str:
         """A sentence, with options as `spell` writes them."""
-        options = (" or " if self.either else " and ").join(
-            spell(name, value) for name, value in self.settings
-        )
+        ways = [{name: value} for name, value in self.settings] if self.either else [dict(self.settings)]
+        options = " or ".join(spell(way) for way in ways if way)
         return f"{self.says}. Give {options}" if options else self.says
 
 
@@ -89,6 +88,14 @@ class Findings:
         """Whether nothing is left to decide."""
         return not any(advice.refuses for advice in self.advice)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options that settle everything: of several ways, the first."""
+        found: dict[str, Any] = {}
+        for one in (one for one in self.advice if one.refuses):
+            found = {**found, **dict(one.settings[:1] if one.either else one.settings)}
+        return found
+
     def text(self, spell: Spell) -> str:
         """The page, with options as `spell` writes them."""
         head = ("column", "read as", "missing", "unreadable", "outside")
@@ -99,7 +106,8 @@ class Findings:
         table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
         rows = f"{self.rows:,} rows, of which a fit uses {self.used:,}."
         decide = [f"- {advice.text(spell)}" for advice in self.advice] or ["Everything is as declared."]
-        return "\n".join([NOT_PRIVATE, "", *table, "", rows, *decide])
+        together = [f"Together: {spell(self.settings)}"] if len(self.settings) > 1 else []
+        return "\n".join([NOT_PRIVATE, "", *table, "", rows, *decide, *together])
 
     def to_dict(self, spell: Spell) -> dict[str, Any]:
         """For JSON."""
@@ -117,7 +125,9 @@ def listed(names: list[str]) -> str:
     return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names))
 
 
-def as_python(name: str, value: Any) -> str:
-    """An option as in Python."""
-    value = list(value) if isinstance(value, tuple) else value
-    return f"{name}={value!r}" if name == "missing" else f"scan_csv(path, {name}={value!r})"
+def as_python(settings: Mapping[str, Any]) -> str:
+    """Options as in Python."""
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    written = ", ".join(f"{name}={value!r}" for name, value in plain.items() if name != "missing")
+    parts = [f"scan_csv(path, {written})"] if written else []
+    return " and ".join(parts + ([f"missing={plain['missing']!r}"] if "missing" in plain else []))
