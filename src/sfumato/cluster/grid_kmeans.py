@@ -77,6 +77,8 @@ class GridKMeans(PrivateClusterer):
     (4, 2)
     """
 
+    _most_columns = 8  # a grid has at least 2^d cells
+
     n_clusters: int = parameter(whole(MOST_CLUSTERS), default=8)
     _: KW_ONLY
     rule: Rule = parameter(one_of(*RULES), default="rugnik")
