@@ -84,6 +84,7 @@ def _row(record: Record, times: int) -> tuple[str, str, str, str, str]:
     std = "—" if is_selection else f"{record.noise_std:.4g}"
     amount = record.rho if record.epsilon is None else record.epsilon
     cost = f"{'rho' if is_gaussian else 'epsilon'}={rounded_up(amount * times, 4)}"
+    cost += f", delta={rounded_up(record.delta * times, 4)}" if record.delta else ""
     return record.mechanism, record.sensitivity_in_words(), f"{float(record.scale):.6g}", std, cost
 
 
@@ -102,6 +103,11 @@ def _about_steps(release: Release) -> str:
                 "The total is not the sum of the costs. It is the smallest of three proven bounds: the sum, "
                 "privacy-loss distributions, and Rényi divergences. The picture compares the steps by rho."
             )
+    if any(record.delta for record in release.privacy.steps):
+        text += (
+            " A step with a delta shows only values that many people have; with this probability it may show "
+            "a value that one person alone has. Its epsilon and delta are added to those of all other steps."
+        )
     return paragraph(text, "note")
 
 
@@ -112,6 +118,8 @@ def _bounds_table(release: Release) -> str:
         for name, low, high in zip(plot.column_names(release), domain.low, domain.high, strict=True)
     ]
     caption = "Public bounds of the columns. Values outside were moved to the nearest bound."
+    if any(record.delta for record in release.privacy.steps):
+        caption += " Levels of categories were not public: a part of the budget found them."
     if domain.radius is not None:
         caption = (
             f"Box around the public ball of radius {domain.radius:g}. Records outside the ball were moved to "
