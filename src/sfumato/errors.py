@@ -36,8 +36,8 @@ class GuaranteeWarning(UserWarning):
     """A parameter is valid, but its guarantee is weak. Depends on public numbers only."""
 
 
-class LevelsWarning(UserWarning):
-    """No level of a category was found. Depends on released values only."""
+class NoiseWarning(UserWarning):
+    """The noise hides what was to be found, bounds or levels. Depends on released values only."""
 
 
 class LedgerWarning(UserWarning):

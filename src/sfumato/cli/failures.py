@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from sfumato.errors import GuaranteeWarning, LedgerWarning, SfumatoError
+from sfumato.errors import GuaranteeWarning, LedgerWarning, NoiseWarning, SfumatoError
 
 UNEXPECTED = 70
 INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
@@ -109,7 +109,7 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         if not debugging.get():
             warnings.simplefilter("ignore")
-        for shown in (GuaranteeWarning, LedgerWarning):
+        for shown in (GuaranteeWarning, LedgerWarning, NoiseWarning):
             warnings.simplefilter("always", shown)
         warnings.showwarning = show
         yield

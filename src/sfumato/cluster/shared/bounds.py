@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,10 +28,11 @@ from sfumato.budget.bought import Bought, plain, purchases
 from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
 from sfumato.curator import Noisy, Questions, histograms_sensitivity, open_table, run
 from sfumato.domain import FloatArray, Grid, IntArray, Unit
-from sfumato.errors import ParameterError
+from sfumato.errors import NoiseWarning, ParameterError
 
 LEAST_EXPONENT, LARGEST_EXPONENT = -60, 80  # of the powers of two: values beyond count as absent
 ANYWHERE = (-1e60, 1e60)  # where rows may be before bounds are known: beyond all powers of two
+ZERO_BIN = LARGEST_EXPONENT - LEAST_EXPONENT  # of the first histogram
 NEAR_ZERO = 2.0 ** (LEAST_EXPONENT + 1)  # width of the bin around zero: no bounds are closer together
 FALLBACK = (-1.0, 1.0)  # of a column whose rows the noise hides
 
@@ -121,8 +123,8 @@ def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
     -------
     low, high : float array of shape (d,)
         Finite, and at least 2^-59 apart. If nothing in a column stands out from the noise, it gets -1 and 1,
-        or the part of that interval that the later histograms confirm. Values beyond 2^80 count as absent,
-        values within 2^-60 of zero as zero.
+        or the part of that interval that the later histograms confirm; if only zeros do, it gets -1 and 1.
+        A warning tells. Values beyond 2^80 count as absent, values within 2^-60 of zero as zero.
 
     Privacy
     -------
@@ -155,6 +157,14 @@ def find_bounds(curator: Questions) -> tuple[FloatArray, FloatArray]:
         widths = (found.high - found.low) / n_bins
         edges = found.low[:, None] + widths[:, None] * np.arange(n_bins.max() + 1)
         found = _narrowed(found, curator.histograms(stage.name, edges), edges, n_bins, stage)
+    hidden = np.flatnonzero((found.sizes == 0) | np.isinf(found.sizes))
+    if len(hidden):
+        warnings.warn(
+            f"the noise hides where the rows are in column(s) {', '.join(str(j + 1) for j in hidden)}: they "
+            f"are taken to be from {FALLBACK[0]:g} to {FALLBACK[1]:g}. Spend more on bounds, or state them",
+            NoiseWarning,
+            stacklevel=2,
+        )
     return found.low, found.high
 
 
@@ -193,6 +203,9 @@ def _narrowed(before: _Found, noisy: Noisy, edges: FloatArray, n_bins: IntArray,
     found = copy.deepcopy(before)
     for j, counts in enumerate(noisy.values):
         (first, _), (_, last) = visible_runs(counts[: n_bins[j]], lengths, thresholds)
+        if stage is MAGNITUDES and (first, last) == (ZERO_BIN, ZERO_BIN + 1):
+            found.sizes[j] = math.inf  # zeros alone stand out. Others may be anywhere: no later round narrows
+            continue
         size = max(float(counts[first:last].sum()), 1.0)
         if first < last and size >= KEPT * before.sizes[j]:
             low, high = edges[j, first], edges[j, last]

@@ -19,7 +19,7 @@ from sfumato.curator.levels import open_levels
 from sfumato.domain import Domain, Unit
 from sfumato.domain.columns import Missing
 from sfumato.domain.constraints import whole
-from sfumato.errors import LevelsWarning, ParameterError
+from sfumato.errors import NoiseWarning, ParameterError
 
 LEVELS = "levels"  # name of the step
 PRIVATE = {"levels": "private"}  # what `bounds` say of a category whose levels are not public
@@ -76,7 +76,7 @@ def find_levels(names: Sequence[str], most: int, curator: Questions) -> dict[str
             warnings.warn(
                 f"no level of column {name!r} was found: no value stands out at {noisy.threshold} people. "
                 "The column says nothing about the rows. Spend more, or list the levels if they are public",
-                LevelsWarning,
+                NoiseWarning,
                 stacklevel=2,
             )
     return found
