@@ -69,7 +69,7 @@ def draw_array(rng):
         [
             objects,
             array,
-            pd.DataFrame(array, columns=["a", "b"]),
+            pd.DataFrame(array, columns=["a", "b"], dtype=object),
             pl.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1]}),
             pa.table({"a": numbers[:, 0], "b": numbers[:, 1]}),
             pd.DataFrame(numbers, columns=["a", "b"]).astype("Float64"),

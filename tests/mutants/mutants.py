@@ -10,6 +10,7 @@ FITTED = "contract/test_estimators.py::TestFitted::test_"
 AGGREGATES, SPLITS = "contract/test_aggregates.py::test_", "private/aggregates/test_splits.py::test_"
 NOISE, SPARSE = "statistical/test_noise.py::test_", "statistical/test_sparse.py::test_"
 CONTROL = "contract/test_control_flow.py::test_"
+NEIGHBOURS = "private/sources/test_neighbours.py::"
 
 NO_NOISE = [
     Mutant(
@@ -206,7 +207,7 @@ SPENDS = [
     Mutant(
         "bounds that were bought and not stated",
         "cluster.shared.base",
-        "privacy if bought is None else privacy.after(bought)",
+        "after_purchases(privacy, bought)",
         "privacy",
         (PEOPLE + "a_release_states_the_cost_of_bounds_that_were_bought[pure]",),
     ),
@@ -265,7 +266,7 @@ SENSITIVITIES = [
     Mutant(
         "rows outside the domain",
         "private.engines.base",
-        "domain.clip(rows[first : first + stride])",
+        "domain.admitted(rows[first : first + stride])",
         "rows[first : first + stride].astype(float)",
         ("private/engines/test_memory.py::test_no_aggregate_sees_a_row_outside_the_domain",),
     ),
@@ -326,9 +327,9 @@ LEAKS = [
     Mutant(
         "bounds read off the data",
         "curator.tables",
-        "domain = Domain.from_bounds(bounds, rows.shape[1], unit)",
+        "domain = Domain.from_bounds(bounds, rows.shape[1], outside=outside)",
         "low, high = (extreme(axis=0, initial=1e-9) for extreme in (rows.min, rows.max)); "
-        "domain = Domain.from_bounds((low - 1e-9, high + 1e-9), rows.shape[1], unit)",
+        "domain = Domain.from_bounds((low - 1e-9, high + 1e-9), rows.shape[1])",
         (ESTIMATORS + "rows_reach_the_result_through_the_curator_only[LloydKMeans-all equal, one outside]",),
     ),
     Mutant(
@@ -485,4 +486,35 @@ LEVELS = [
     ),
 ]
 
-MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS]
+READING = [
+    Mutant(
+        "NaN in a sum",
+        "domain.space",
+        "return self.clip(rows if used.all() else rows[used])",
+        "return self.clip(rows)",
+        (NEIGHBOURS + "TestAssumeFinite::test_no_engine_passes_them_on",),
+    ),
+    Mutant(
+        "persons named by floats",
+        "private.reading",
+        "if pa.types.is_integer(kind):",
+        "if pa.types.is_integer(kind) or pa.types.is_floating(kind):",
+        (NEIGHBOURS + "test_long_ids_with_an_empty_one",),
+    ),
+    Mutant(
+        "a first row that tells the number of columns",
+        "private.sources.text",
+        "n_columns = len(names) if self.text.tells_names else None",
+        "n_columns = len(self.first_line(path) or names)",
+        ("private/sources/test_text.py::TestNames::test_no_first_row_tells_the_number_of_columns",),
+    ),
+    Mutant(
+        "a spelling that depends on other objects",
+        "private.parsing",
+        "return pa.array([_spelled(value) for value in values], pa.large_string())",
+        "return pa.array(values, from_pandas=True).cast(pa.large_string())",
+        (NEIGHBOURS + "test_one_date_among_times",),
+    ),
+]
+
+MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING]

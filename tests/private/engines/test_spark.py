@@ -79,6 +79,8 @@ def test_partitions_do_not_matter(spark, n_rows, n_partitions):
 def test_a_frame_without_partitions(spark):
     frame = frame_of(spark, some_rows(10)).where("false")
     assert same(SparkEngine(frame, columns(), DOMAIN).fold(SUMS), SUMS.zero())
+    nobody = frame_of(spark, some_rows(10), some_people(10)).where("false")
+    assert same(SparkEngine(nobody, columns(unit="person"), capped(1)).fold(SUMS), SUMS.zero())
 
 
 def expected(rows, people, max_rows, aggregate=SUMS):

@@ -116,7 +116,7 @@ class SparkEngine:
 def _as_many(frame: DataFrame) -> list[Any]:
     """Number of partitions of a frame, if known: Spark's own setting suits few frames."""
     with contextlib.suppress(Exception):  # Spark Connect has no `rdd`
-        return [frame.rdd.getNumPartitions()]
+        return [max(1, frame.rdd.getNumPartitions())]  # an empty frame may have none
     return []
 
 

@@ -85,4 +85,5 @@ class CentreModel:
         """Index of the nearest centre of each row."""
         if not len(rows):
             return np.empty(0, dtype=np.int64)
-        return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers), dtype=np.int64)
+        with np.errstate(all="ignore"):  # rows far outside the bounds overflow
+            return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers), dtype=np.int64)
