@@ -35,6 +35,7 @@ def test_what_it_says(call, table):
         "job     category  20       0           20",
     ]
     assert "120 rows, of which a fit uses 100." in done.stdout
+    assert "- rows without a usable value in column 'day' are left out" in done.stdout
     assert "carpenter" not in done.stdout
 
 

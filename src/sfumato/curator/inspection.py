@@ -264,9 +264,13 @@ def _about_column(column: ColumnFindings, rows: int) -> Iterator[Advice]:
 def _about_missing(
     found: tuple[ColumnFindings, ...], columns: Columns, helped: Collection[str]
 ) -> Iterator[Advice]:
-    if columns.missing != "error":
-        return
+    filled = {coordinate.column for coordinate in columns.coordinates if coordinate.fill is not None}
     lost = [c.name for c in found if c.missing or (c.unreadable and c.name not in helped)]
+    lost = [name for name in lost if name not in filled]
+    if columns.missing == "drop":
+        if lost:
+            yield Advice(f"rows without a usable value in {listed(lost)} are left out", refuses=False)
+        return
     if columns.unit in lost:
         lost.remove(columns.unit)
         yield Advice(f"column {columns.unit!r} does not name a person in every row", (("missing", "drop"),))
