@@ -198,7 +198,9 @@ def cap_loss(name: str, seed: int) -> float:
         "pareto": lambda: np.ceil(np.minimum(rng.pareto(1.2, 500) + 1, 5_000)).astype(int),
     }[name]()
     people = pd.DataFrame({"who": np.repeat(np.arange(len(rows_of_each)), rows_of_each), "x": 1.0})
-    cap = suggest_max_rows(people, "who", 8, budget=Budget(EPSILON), epsilon=0.1, random_state=seed).max_rows.value
+    cap = suggest_max_rows(
+        people, "who", 8, budget=Budget(EPSILON), epsilon=0.1, random_state=seed
+    ).max_rows.value
 
     def variance(m: int) -> float:
         kept = np.minimum(rows_of_each, m).sum()

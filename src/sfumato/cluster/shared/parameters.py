@@ -33,7 +33,11 @@ MOST_CLUSTERS = 10**6  # above any use; keeps arrays within memory
 
 
 def parameter(
-    check: Constraint | None = None, *, default: Any, published: bool = True, kw_only: Any = dataclasses.MISSING
+    check: Constraint | None = None,
+    *,
+    default: Any,
+    published: bool = True,
+    kw_only: Any = dataclasses.MISSING,
 ) -> Any:
     """A field of an estimator.
 
@@ -69,7 +73,8 @@ class SharedParameters:
         `rho` is an error.
     bounds : (low, high), Ball, mapping or "private"
         Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
-        `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`.
+        `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`. In a mapping,
+        ``{"levels": "private"}`` finds the levels of a category with a tenth, see `estimate_levels`.
     unit : str, optional
         Column that identifies a person. By default every row counts as a separate person.
     max_rows_per_unit : int
