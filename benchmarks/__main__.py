@@ -31,6 +31,7 @@ TABLES = (
     "morse_time",
     "medoids_time",
     "source_target",
+    "reading",
     "files_scale",
     "spark_scale",
     "audit",

@@ -335,7 +335,6 @@ def test_people_are_text_or_integers():
 
 def test_kernels_without_compilation(monkeypatch):
     names = [
-        "_eight_digits",
         "_read_digits",
         "_read_number",
         "_multiply",

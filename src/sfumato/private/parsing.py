@@ -202,21 +202,6 @@ def _is_digit(byte: int) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def _eight_digits(word: np.uint64) -> tuple[bool, np.uint64]:
-    """Whether eight bytes are digits, and the number they are, in three multiplications.
-
-    As in fast_float, the reader of Lemire 2021.
-    """
-    digits = word - np.uint64(0x3030303030303030)
-    if (digits | (digits + np.uint64(0x7676767676767676))) & np.uint64(0x8080808080808080):
-        return False, digits
-    digits = digits * np.uint64(10) + (digits >> np.uint64(8))
-    low = (digits & np.uint64(0x000000FF000000FF)) * np.uint64(0x000F424000000064)
-    high = ((digits >> np.uint64(16)) & np.uint64(0x000000FF000000FF)) * np.uint64(0x0000271000000001)
-    return True, (low + high) >> np.uint64(32)
-
-
-@numba.njit(cache=True, nogil=True)
 def _read_digits(
     data: Bytes, place: int, stop: int, mantissa: np.uint64, n_digits: int
 ) -> tuple[int, np.uint64, int]:
@@ -228,15 +213,6 @@ def _read_digits(
         while place < stop and data[place] == 48:
             place += 1
     here, end = np.uint64(place), np.uint64(stop)  # indices without a sign are twice as fast
-    while here + np.uint64(8) <= end:
-        word = np.uint64(0)
-        for k in range(8):
-            word |= np.uint64(data[here + np.uint64(k)]) << np.uint64(8 * k)
-        are_digits, number = _eight_digits(word)
-        if not are_digits:
-            break
-        mantissa = np.uint64(10**8) * mantissa + number
-        here += np.uint64(8)
     while here < end:
         digit = np.uint64(data[here]) - np.uint64(48)
         if digit > np.uint64(9):

@@ -21,7 +21,7 @@ from sfumato.domain.text import TextFormat
 
 Bytes = NDArray[np.uint8]
 
-CHUNK_BYTES = 2**20
+CHUNK_BYTES = 2**22  # less is slower: each batch takes some time of its own
 _NEW_LINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
 _NO_BYTE = 255  # of UTF-8
 _SUPERSETS = ("utf-8", "ascii", "iso8859-1", "cp1252")  # encodings in which ASCII needs no decoding
