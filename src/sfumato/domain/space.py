@@ -204,6 +204,10 @@ class Domain:
     def admitted(self, rows: ArrayLike) -> FloatArray:
         """The rows that aggregates see: those that are used, clipped. None has NaN or infinity, ever."""
         rows = np.ascontiguousarray(rows, dtype=np.float64)
+        if self.outside == "clip" and self.radius is None:
+            out = np.empty_like(rows)
+            if _clip_to_box(rows, np.array(self.low), np.array(self.high), out):  # in one pass
+                return out
         used = self.admits(rows)
         return self.clip(rows if used.all() else rows[used])
 
@@ -308,10 +312,15 @@ def _find_in_ball(rows: FloatArray, midpoint: FloatArray, radius: float, out: ND
 
 
 @numba.njit(cache=True, nogil=True)
-def _clip_to_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
+def _clip_to_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> bool:
+    """Clip rows. Returns whether all are finite."""
+    are_finite = True
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            out[i, j] = min(max(rows[i, j], low[j]), high[j])
+            value = rows[i, j]
+            are_finite &= value - value == 0.0  # false for NaN and infinity
+            out[i, j] = min(max(value, low[j]), high[j])
+    return are_finite
 
 
 @numba.njit(cache=True, nogil=True)
