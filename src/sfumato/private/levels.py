@@ -31,7 +31,7 @@ def levels_sensitivity(n_columns: int) -> Sensitivity:
 def count_levels(columns: Columns, batches: Iterable[Batch]) -> pa.Table:
     """How many people have each value of each column. The counts are raw, before noise.
 
-    Memory is proportional to the number of distinct values or, with a unit, of people and their values.
+    Memory is proportional to the number of distinct values or, with a unit, of people.
 
     Parameters
     ----------
@@ -86,18 +86,21 @@ def one_each(entries: pa.Table) -> pa.Table:
 
     Which one depends on the person and on that person's values alone. Ties are broken by the text.
     """
-    if "person" not in entries.column_names:
-        return entries
+    return _smallest(entries).drop_columns("person") if "person" in entries.column_names else entries
+
+
+def _smallest(entries: pa.Table) -> pa.Table:
+    """The value with the smallest hash of each person and column. In parts or at once, it is the same."""
     entries = entries.combine_chunks()
     people, texts = (column_of(entries, name) for name in ("person", "text"))
     hashes = spelling_hashes(pc.binary_join_element_wise(people, texts, _BETWEEN))
-    codes = people.dictionary_encode().indices.to_numpy()
-    keys = pa.table({"code": codes, "place": entries["place"], "hash": hashes, "text": texts})
-    order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]).to_numpy()
-    groups = np.stack([codes, entries["place"].to_numpy()])[:, order]
+    codes, places = people.dictionary_encode().indices.to_numpy(), entries["place"].to_numpy()
+    distinct = texts.dictionary_encode()
+    ranks = pc.rank(distinct.dictionary).to_numpy()[distinct.indices.to_numpy()]  # the order of the texts
+    order = np.lexsort((ranks, hashes, places, codes))
+    groups = np.stack([codes, places])[:, order]
     is_first = np.append(True, (groups[:, 1:] != groups[:, :-1]).any(axis=0))[: len(order)]
-    kept = entries.take(pa.array(order[is_first])).drop_columns("person")
-    return kept.set_column(2, "n", pa.repeat(1, kept.num_rows))
+    return entries.take(pa.array(order[is_first]))
 
 
 def sorted_counts(entries: pa.Table) -> pa.Table:
@@ -111,8 +114,10 @@ def _entries(columns: Columns) -> pa.Schema:
 
 
 def _merged(parts: list[pa.Table]) -> pa.Table:
-    """One entry for each combination. Spellings are compared in full, never by hash."""
+    """What the parts say together. People and values are compared in full, never by hash alone."""
     whole = pa.concat_tables(parts)
     names = whole.column_names
+    if "person" in names:
+        return _smallest(whole)
     summed = whole.group_by(names[:-1]).aggregate([("n", "sum")])
     return summed.select([*names[:-1], "n_sum"]).rename_columns(names)
