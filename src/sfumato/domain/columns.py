@@ -100,7 +100,8 @@ def read_bounds(
     ----------
     bounds : mapping, (low, high) or Ball
         A mapping chooses columns by name and gives each a tuple ``(low, high)`` of numbers or dates, or a
-        list of levels. Anything else applies to all columns, which must then be numbers.
+        list of levels, also as ``{"levels": [...]}``. With ``{"levels": "private"}`` a fit finds the levels.
+        Anything else applies to all columns, which must then be numbers.
     names : sequence of str, optional
         Column names of the table, if known.
     unit : Unit
