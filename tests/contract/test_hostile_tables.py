@@ -52,7 +52,12 @@ def charges(monkeypatch):
 
 def build(rng, estimator_class, **parameters):
     known = inspect.signature(estimator_class).parameters
-    quick = QUICK | {"max_iter": 2, "n_clusters": rng.choice([1, 3]), "epsilon": rng.choice([0.1, 1, 100])}
+    quick = QUICK | {
+        "max_cells": 300,
+        "max_iter": 2,
+        "n_clusters": rng.choice([1, 3]),
+        "epsilon": rng.choice([0.1, 1, 100]),
+    }
     return estimator_class(**{name: value for name, value in (quick | parameters).items() if name in known})
 
 

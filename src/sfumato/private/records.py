@@ -24,19 +24,23 @@ Bytes = NDArray[np.uint8]
 CHUNK_BYTES = 2**22  # less is slower: each batch takes some time of its own
 _NEW_LINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
 _NO_BYTE = 255  # of UTF-8
+_MARK = "\ufeff"
 _SUPERSETS = ("utf-8", "ascii", "iso8859-1", "cp1252")  # encodings in which ASCII needs no decoding
-_AT_EASE = (b"", 0)  # state of a decoder that is past a byte order mark and holds nothing back
+_AT_EASE = (b"", 0)  # state of a decoder that holds nothing back
 
 
 def decoded(read: Callable[[int], bytes], encoding: str, n_bytes: int | None = None) -> Iterator[bytes]:
-    """Chunks of a file in UTF-8, without a byte order mark. What cannot be decoded is replaced by U+FFFD."""
+    """Chunks of a file in UTF-8. What cannot be decoded is replaced by U+FFFD.
+
+    Byte order marks are left out wherever they stand: which row comes first must not matter.
+    """
     name = codecs.lookup(encoding).name
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else encoding)(errors="replace")
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     while chunk := read(n_bytes or CHUNK_BYTES):
         if name in _SUPERSETS and chunk.isascii() and decoder.getstate() == _AT_EASE:
             yield chunk
         else:
-            yield decoder.decode(chunk).encode(errors="replace")
+            yield decoder.decode(chunk).replace(_MARK, "").encode(errors="replace")
     yield decoder.decode(b"", final=True).encode(errors="replace")
 
 

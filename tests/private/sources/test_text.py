@@ -59,6 +59,7 @@ RECORDS = {
     b",\n": [("", "")],
     b"a\nb,c\nd,e,f\n": [(None, None), ("b", "c"), (None, None)],
     b"a\x00,\xff\n": [("a\0", "\ufffd")],
+    b"\xef\xbb\xbfa,b\n\xef\xbb\xbfa,b\n": [("a", "b"), ("a", "b")],
     b"": [],
     b"\n\n": [],
     b'"never closed,b\nc,d\n': [(None, None)],
