@@ -152,6 +152,8 @@ def draw_text(rng):
         "names": rng.choice([(), (), NAMES]),
         "dates": rng.choice([(), (), ("%d.%m.%Y",), ("%m/%d/%y", "%Y-%m-%d")]),
     }
+    if form["names"] and form["encoding"] == "utf-16":
+        form["encoding"] = "utf-16-le"  # without a header, a mark of the order of bytes is not enough
     if rng.random() < 0.2:
         form["missing_values"] = rng.choice([(), ("", "1"), ("NA", "7", "x")])
     style = {

@@ -67,6 +67,12 @@ class TextFormat:
         if self.delimiter == self.quote or self.decimal == self.thousands:
             raise ParameterError("`delimiter` and `quote`, `decimal` and `thousands` must differ")
         _check_encoding(self.encoding)
+        if not self.header and codecs.lookup(self.encoding).name in ("utf-16", "utf-32"):
+            # Without a mark, which is optional, the first row could look like one and turn all bytes around.
+            raise ParameterError(
+                f"`encoding` must say the order of bytes if there is no header, got {self.encoding!r}. Try "
+                f"{self.encoding + '-le'!r}"
+            )
         for name in ("names", "dates", "missing_values"):
             if not all(isinstance(text, str) for text in getattr(self, name)):
                 raise ParameterError(f"`{name}` must be a list of strings, got {getattr(self, name)!r}")

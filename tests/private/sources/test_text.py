@@ -89,6 +89,13 @@ def test_encodings(tmp_path, encoding):
     assert read(scan_csv(path, encoding=encoding), {names[0]: ["é"], "x": (0, 1)}) == [[1.0, 1.0]]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "UTF-32"])
+def test_without_a_header_the_order_of_bytes_is_declared(encoding):
+    with pytest.raises(ParameterError, match="must say the order of bytes"):
+        scan_csv("rows.csv", encoding=encoding, names=["a"])
+    assert scan_csv("rows.csv", encoding=f"{encoding}-be", names=["a"]).format.names == ("a",)
+
+
 @pytest.mark.parametrize(
     "encoding", ["utf-7", "iso2022_jp", "hz", "unicode_escape", "hex", "rot13", "nonsense", 7]
 )

@@ -19,7 +19,7 @@ CITIES = {
 
 
 def domain(low, high):
-    return Domain.from_bounds((low, high), len(low))
+    return Domain.from_bounds((list(low), list(high)), len(low))
 
 
 def haversine(one, other):
