@@ -1,4 +1,4 @@
-.PHONY: setup system test test-all faults fuzz check format bench docs demo clean
+.PHONY: setup system test test-all faults fuzz neighbours check format bench docs demo clean
 PYTHON ?= python3
 BIN := .venv/bin
 export SFUMATO_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -26,6 +26,10 @@ faults: setup
 fuzz: export SFUMATO_FUZZ_CASES = $(or $(CASES),24000)
 fuzz: setup
 	$(BIN)/python -m pytest tests/fuzz -n 2 --dist worksteal
+# Removes a row or a person from CASES tables in all kinds of files and frames, and fits as many hostile tables.
+neighbours: export SFUMATO_CASES = $(or $(CASES),10000)
+neighbours: setup
+	$(BIN)/python -m pytest tests/contract/test_reading_rows.py tests/contract/test_hostile_tables.py -n auto --dist worksteal
 check: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 format: setup

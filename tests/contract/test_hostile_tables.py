@@ -4,6 +4,7 @@ Tables are small, of every kind, and full of values that are missing, wrong or h
 """
 
 import inspect
+import os
 import random
 from contextlib import contextmanager
 from importlib import import_module
@@ -22,7 +23,8 @@ from sfumato.cluster import DPM, DensityTree
 run_module = import_module("sfumato.curator.run")
 pytestmark = [WEAK, pytest.mark.usefixtures("quick")]
 CHEAP = [LloydKMeans, LloydKMeans, LloydKMeans, DensityTree, DPM]
-N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together
+FRACTION = float(os.environ.get("SFUMATO_CASES", "1500")) / 10_000  # of the cases of the slow suite
+N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together if SFUMATO_CASES=10000
     "arrays": (50, 2500),
     "text": (20, 1000),
     "text in folders": (10, 500),
@@ -111,7 +113,10 @@ def check_table(rng, kind, folder, charges):
 
 
 CASES = [pytest.param(kind, n[0], id=f"{kind}-few") for kind, n in N_CASES.items()]
-CASES += [pytest.param(kind, n[1], id=f"{kind}-many", marks=pytest.mark.slow) for kind, n in N_CASES.items()]
+CASES += [
+    pytest.param(kind, round(FRACTION * n[1]), id=f"{kind}-many", marks=pytest.mark.slow)
+    for kind, n in N_CASES.items()
+]
 
 
 @pytest.mark.parametrize(("kind", "n_cases"), CASES)

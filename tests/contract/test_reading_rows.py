@@ -4,6 +4,7 @@ One row, or one person, is taken out of a table. Whatever medium holds the table
 its coordinates and its person to the last bit, and everyone else the same rows under the cap.
 """
 
+import os
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.people import cap_rows
 from sfumato.private.reading import read_coordinates, read_people
 
-N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together
+FRACTION = float(os.environ.get("SFUMATO_CASES", "1500")) / 10_000  # of the cases of the slow suite
+N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together if SFUMATO_CASES=10000
     "text": (60, 1500),
     "text in folders": (15, 700),
     "typed files": (40, 1400),
@@ -119,7 +121,10 @@ def check_neighbours(rng, kind, folder, monkeypatch):
 
 
 CASES = [pytest.param(kind, n[0], id=f"{kind}-few") for kind, n in N_CASES.items()]
-CASES += [pytest.param(kind, n[1], id=f"{kind}-many", marks=pytest.mark.slow) for kind, n in N_CASES.items()]
+CASES += [
+    pytest.param(kind, round(FRACTION * n[1]), id=f"{kind}-many", marks=pytest.mark.slow)
+    for kind, n in N_CASES.items()
+]
 
 
 @pytest.mark.parametrize(("kind", "n_cases"), CASES)
