@@ -194,3 +194,10 @@ def test_names_are_needed_where_they_are_used(rows):
         GridKMeans(3, bounds=(0, 1), unit="who").fit(rows)
     with pytest.raises(ParameterError, match="`missing` must be"):
         GridKMeans(3, bounds=(0, 1), missing="ignore").fit(rows)
+
+
+def test_columns_of_pandas_may_be_called_by_their_numbers():
+    frame = pd.DataFrame({0: [0.0, 0.25], "x": ["a", "b"]})
+    model = GridKMeans(1, bounds={"0": (0, 1)}, random_state=0).fit(frame)
+    assert model.release_.columns == ("0",)
+    assert model.labels_.tolist() == [0, 0]

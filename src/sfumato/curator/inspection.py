@@ -23,7 +23,7 @@ from sfumato.domain.columns import Columns, Missing, read_bounds
 from sfumato.domain.constraints import missing_rule, one_of
 from sfumato.domain.space import LARGEST_BOUND, Outside
 from sfumato.private.engines.spark import quiet, quoted
-from sfumato.private.reading import Batch, Mask, read_names, read_values
+from sfumato.private.reading import Batch, Mask, is_text, read_names, read_values
 from sfumato.private.sources import Source, SparkSource, TextSource
 
 UNDECODED = "\N{REPLACEMENT CHARACTER}"
@@ -199,7 +199,7 @@ def _numbers(columns: Columns, places: list[int], values: pa.Array) -> FloatArra
 def _absent(columns: Columns, values: pa.Array) -> Mask:
     """Whether each value is missing, rather than something that cannot be read."""
     absent = pc.is_null(values, nan_is_null=True)
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if is_text(values.type):
         spellings = pa.array(columns.text.missing_values, values.type)
         absent = pc.or_(absent, pc.is_in(pc.utf8_trim(values, " \t"), spellings))
     found: Mask = absent.to_numpy(zero_copy_only=False)

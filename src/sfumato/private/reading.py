@@ -91,7 +91,7 @@ def read_values(
         indices = values.indices.cast(pa.int64()).fill_null(len(known) - 1)
         out: FloatArray = known[indices.to_numpy()]
         return out
-    if _is_text(values.type):
+    if is_text(values.type):
         values = _without_missing(values, _missing_values(coordinate.kind, text, levels))
         numbers = _TEXT_READERS[coordinate.kind](values, text, coordinate.level)
     else:
@@ -106,7 +106,7 @@ def read_names(unit: str, values: pa.Array, text: TextFormat) -> pa.Array:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_null(kind):
         return values.cast(pa.large_string())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if is_text(kind):
         return _without_missing(values, text.missing_values)
     if pa.types.is_integer(kind):
         return values
@@ -120,8 +120,9 @@ def read_texts(name: str, values: pa.Array, text: TextFormat) -> pa.Array:
     """Values as text (large_string), each for itself. Null where one is missing."""
     values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     kind = values.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
-    if not (is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+    if not (
+        is_text(kind) or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    ):
         raise DataError(
             f"column {name!r} must hold text, integers or booleans if its levels are private, got {kind}. "
             "Give numbers and dates bounds=(low, high)"
@@ -133,7 +134,7 @@ def check_schema(columns: Columns, schema: pa.Schema) -> None:
     """Raise if the schema shows a column of another type than declared. Reads no row."""
     for coordinate in columns.coordinates:
         kind = schema.field(coordinate.column).type
-        if coordinate.kind == "number" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if coordinate.kind == "number" and is_text(kind):
             raise _refusal(coordinate, kind)
         if coordinate.is_open:
             read_texts(coordinate.column, pa.array([], kind), columns.text)
@@ -156,13 +157,14 @@ def _levels(columns: Columns) -> dict[str, tuple[Level, ...]]:
     return found
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of an Arrow type are text."""
     return kind in (pa.string(), pa.large_string())
 
 
 def _encoded(values: pa.Array) -> pa.Array:
     """Text with a number for each distinct value, which then is read once for each level."""
-    return values.dictionary_encode() if _is_text(values.type) else values
+    return values.dictionary_encode() if is_text(values.type) else values
 
 
 @lru_cache

@@ -87,10 +87,13 @@ def is_lazy(X: object) -> bool:
 
 
 def _one(frame: Any, name: str) -> Any:
-    column = frame.column(name) if isinstance(frame, pa.Table) else frame[name]
-    if getattr(column, "ndim", 1) != 1:
+    if isinstance(frame, pa.Table):
+        return frame.column(name)
+    places = [place for place, own in enumerate(frame.columns) if str(own) == name]
+    if len(places) > 1:
         raise DataError(f"`X` must have distinct column names, got several columns {name!r}")
-    return column
+    # By place in pandas, whose names may be numbers.
+    return frame.iloc[:, places[0]] if hasattr(frame, "iloc") else frame[name]
 
 
 def _values(column: Any, *, is_person: bool) -> pa.Array | pa.ChunkedArray:
