@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.keywords import with_advice
 from sfumato.cluster.shared.levels import (
     LEVELS_SHARE,
     find_levels,
@@ -70,6 +71,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclasses.dataclass(eq=False, repr=False)(cls)
+        with_advice(cls)
         cls.__doc__ = with_shared_text(cls.__doc__, () if hasattr(cls, "labels_") else ("labels_",))
 
     def _fit(
