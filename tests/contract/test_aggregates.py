@@ -26,6 +26,7 @@ from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.mapped import Clipped, Projected
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums, coarse, relative_steps
+from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.sparse_cells import SparseCells
 from sfumato.private.aggregates.splits import Marginals, SplitRule
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
@@ -174,6 +175,21 @@ def histograms_by_hand(edges):
     return twin
 
 
+def profiles_by_hand(partition, n_clustered, edges):
+    def bin_of(value, line):
+        return sum(value >= edge for edge in line[1:-1]) if np.isfinite(value) else len(line) - 1
+
+    def twin(rows):
+        counts = [np.zeros((partition.n_cells, len(line)), dtype=np.int64) for line in edges]
+        for row in rows:
+            group = group_of(partition, row[:n_clustered])
+            for table, value, line in zip(counts, row[n_clustered:], edges, strict=True):
+                table[group, bin_of(value, line)] += 1
+        return np.concatenate(counts, axis=1)
+
+    return twin
+
+
 def coverage_by_hand(candidates, chosen, radius):
     def near(row, points):
         return np.array([sum((row - point) ** 2) <= radius**2 for point in points], dtype=bool)
@@ -269,6 +285,11 @@ def marginals(partition, low, high, n_bins, axes):
 def histograms(*edges):
     edges = np.array(edges)
     return Example(Histograms(edges), histograms_by_hand(edges), list(edges))
+
+
+def profile_counts(partition, axes, *edges):
+    arguments = partition, len(axes), tuple(np.array(line) for line in edges)
+    return Example(ProfileCounts(*arguments), profiles_by_hand(*arguments), [*axes, *arguments[2]])
 
 
 def coverage(*arguments):
@@ -379,6 +400,10 @@ EXAMPLES = {
         nearest_sums(SQUARE, [[0.5, -0.25], [0.25, -0.5]], 5),
         nearest_sums(SEGMENT, [[0.5], [0.25], [1.0]], 5, spread=ONE_WAY),
         nearest_sums(DISC, [[0.5, 0.0]], 5, l1=DIAGONAL, spread=DIAGONAL, coordinates=DIAGONAL),
+    ],
+    "ProfileCounts": [
+        profile_counts(TREE, THRESHOLDS, [-0.5, 0.5, 1.5]),
+        profile_counts(HALVES, [np.array([0.0, 0.5])], [0.0, 1.0], [-0.5, 0.5, 1.5]),
     ],
     "Clipped": [clipped(cells(TREE, THRESHOLDS), -0.75, 0.75)],
     "Projected": [projected(cells(TREE, THRESHOLDS), MIX, CORNERS)],
