@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from errno import EINVAL
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
@@ -20,12 +21,13 @@ from numpy.typing import ArrayLike
 from sfumato.budget import PrivacyStatement
 from sfumato.curator import holder
 from sfumato.curator.tables import column_names
-from sfumato.domain import Domain, IntArray
+from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.arrays import numbers
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
+from sfumato.public.profiles import Profiles
 
 FORMAT = "sfumato release"
 FORMAT_VERSION = 1
@@ -46,9 +48,12 @@ class Release:
     columns : tuple of str
         Column names, or empty if the table had none.
     model : Model
+        In the units of the columns.
     privacy : PrivacyStatement
     reading : Columns, optional
         How to read a table with named columns.
+    profiles : Profiles, optional
+        What is in each cluster, column by column.
 
     Privacy
     -------
@@ -69,6 +74,7 @@ class Release:
     model: Model
     privacy: PrivacyStatement
     reading: Columns | None = None
+    profiles: Profiles | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = version("sfumato")
 
@@ -83,13 +89,22 @@ class Release:
             A table, or a path to one. If the release has column names, the table must have the same.
         """
         if self.reading is not None:
-            return holder.labels(X, self.reading, self.domain, self.model.predict)
+            return holder.labels(X, self.reading, self.domain, self.label)
         rows = numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
             raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
         missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
-        return holder.labels_of_rows(rows, missing, self.domain, self.model.predict)
+        return holder.labels_of_rows(rows, missing, self.domain, self.label)
+
+    @cached_property
+    def measured_model(self) -> Model:
+        """The model in the units in which distances are taken."""
+        return self.model.moved(self.domain.measure) if self.domain.measure else self.model
+
+    def label(self, rows: FloatArray) -> IntArray:
+        """Cluster of each row of finite coordinates, in the units of the columns."""
+        return self.measured_model.predict(self.domain.measure.of(rows))
 
     def predict_spark(self, frame: Any, column: str = "cluster") -> Any:
         """Add the cluster of each row to a Spark data frame, on its workers. The labels are not private.
@@ -103,7 +118,7 @@ class Release:
         """
         if self.reading is None:
             raise ParameterError("the release must be made from named columns, got one without names")
-        return holder.labelled_frame(frame, self.reading, self.domain, self.model.predict, column)
+        return holder.labelled_frame(frame, self.reading, self.domain, self.label, column)
 
     def predict_files(
         self, X: str | os.PathLike[str] | TextTable, column: str = "cluster", keep: Sequence[str] = ()
@@ -130,7 +145,7 @@ class Release:
         if len(reading.coordinates) != self.model.n_features:
             got = len(reading.coordinates)
             raise DataError(f"the files must have {self.model.n_features} columns, got {got}")
-        return holder.labelled_batches(X, reading, self.domain, keep, self.model.predict, column)
+        return holder.labelled_batches(X, reading, self.domain, keep, self.label, column)
 
     def to_dict(self) -> dict[str, Any]:
         """Contents of the file, without the checksum."""
@@ -143,6 +158,7 @@ class Release:
             "columns": list(self.columns),
             "table": encode(self.reading),
             "model": encode(self.model),
+            "profiles": encode(self.profiles),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
             "library": self.library,
@@ -187,6 +203,7 @@ class Release:
                 model=decode(content["model"]),
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
                 reading=decode(content["table"]),
+                profiles=decode(content.get("profiles")),
                 created=content["created"],
                 library=content["library"],
             )
@@ -201,6 +218,8 @@ class Release:
             raise ReleaseError("`domain` or `model` is of another type")
         if not isinstance(self.reading, Columns | None) or not isinstance(self.parameters, dict):
             raise ReleaseError("`table` or `parameters` is of another type")
+        if not isinstance(self.profiles, Profiles | None):
+            raise ReleaseError("`profiles` is of another type")
         if not all(
             isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
         ):

@@ -103,6 +103,10 @@ class Plan:
         """Plan in which other steps come first and take this share of the whole budget."""
         return Plan(*(s.scaled(share) for s in others), *(s.scaled(1 - share) for s in self.steps))
 
+    def then(self, others: Sequence[Step], share: Fraction) -> Plan:
+        """Plan in which other steps come last and take this share of the whole budget."""
+        return Plan(*(s.scaled(1 - share) for s in self.steps), *(s.scaled(share) for s in others))
+
 
 @dataclass(frozen=True)
 class PricedStep:
@@ -146,11 +150,14 @@ class PricedPlan:
     max_rows : int
         Row cap per privacy unit. Sensitivities are multiplied by it.
     steps : tuple of PricedStep
+    note : str
+        What else to know, such as how columns are measured. Printed below the table.
     """
 
     budget: Budget
     max_rows: int
     steps: tuple[PricedStep, ...]
+    note: str = ""
 
     def __getitem__(self, name: str) -> PricedStep:
         for priced in self.steps:
@@ -188,9 +195,10 @@ class PricedPlan:
         head = ("step", "times", "mechanism", "sensitivity", "noise scale", "cost")
         lines = [head, *self.rows(), ("total", "", "", "", "", str(self.cost()))]
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        return "\n".join(
+        table = [
             "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
-        )
+        ]
+        return "\n".join([*table, *([self.note] if self.note else [])])
 
 
 def composed(records: Sequence[Record], budget: Budget) -> Budget:

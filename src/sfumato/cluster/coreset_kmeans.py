@@ -95,9 +95,9 @@ def _principal_directions(curator: Questions, n: int) -> tuple[FloatArray, Float
     factor (exactly so for normal laws). Sums over all cells thus give one step of power iteration.
     """
     domain, radius = curator.domain, curator.domain.reach
-    middle = curator.sums("middle", Tree.root(), domain.midpoint[None], np.array([radius]))
+    middle = curator.sums("middle", Tree.root(), domain.middle[None], np.array([radius]))
     shift = middle.sums / max(middle.sizes[0], middle.size_std, 1.0)
-    mean = domain.clip(domain.midpoint + shift)
+    mean = domain.clip(domain.middle + shift)
     found = orthonormal(min(SKETCH_DIRECTIONS, domain.n_features), domain.n_features, SKETCH_SEED)
     strengths = np.ones(len(found))
     for _ in range(SKETCH_ROUNDS):
@@ -198,7 +198,7 @@ def _coreset(curator: Questions, leaves: _Leaves) -> tuple[FloatArray, FloatArra
     """Noisy means and sizes of the leaves: first rough ones, then within the radius of a leaf around them."""
     domain, tree = curator.domain, leaves.tree
     n, radius = tree.n_cells, domain.reach
-    points = leaves.nearest(np.repeat(domain.midpoint[None], n, axis=0), domain)
+    points = leaves.nearest(np.repeat(domain.middle[None], n, axis=0), domain)
     sizes = np.zeros(n)
     for step in ("means", "sums"):
         if step == "sums":
@@ -223,9 +223,9 @@ def _centres(
         return domain.clip(np.concatenate([points, anywhere])), np.concatenate([sizes, np.zeros(missing)])
     unit = domain.reach  # so that squares neither overflow nor vanish
     scaled, weights = weighted_kmeans(
-        (points - domain.midpoint) / unit, sizes, n_clusters, n_init=CORESET_STARTS
+        (points - domain.middle) / unit, sizes, n_clusters, n_init=CORESET_STARTS
     )
-    return domain.clip(domain.midpoint + scaled * unit), weights
+    return domain.clip(domain.middle + scaled * unit), weights
 
 
 class CoresetKMeans(PrivateClusterer):

@@ -15,7 +15,8 @@ from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Promise, Traits
 from sfumato.curator import Questions
 from sfumato.domain import MOST_CELLS, Domain, Grid
-from sfumato.domain.constraints import flag, positive, whole
+from sfumato.domain.constraints import flag, none_or, one_of, positive, whole
+from sfumato.domain.measure import Scale
 from sfumato.errors import GuaranteeWarning, ParameterError
 from sfumato.public.density import geometry
 from sfumato.public.density.dbscan import LARGEST_ETA, Guarantee, cell_width, guarantee_of, stencils_of
@@ -101,6 +102,8 @@ class DPDBSCAN(density_base.DensityClusterer):
     valleys: bool = parameter(flag, default=True)
     metric: geometry.Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
+    # `radius` is a length, so columns must share a unit.
+    scale: Scale | None = parameter(none_or(one_of("bounds")), default=None)
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
         """What a forecast needs to know."""

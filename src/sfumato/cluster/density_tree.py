@@ -127,6 +127,10 @@ class DensityTree(DensityClusterer):
             positive()("level", level)
         return self._again(self.release_.model.cut(n_clusters, level))  # type: ignore[attr-defined]
 
+    @property
+    def _shared_unit(self) -> str | None:
+        return "`cell` is a length" if self.cell is not None else super()._shared_unit
+
     def _plan(self, domain: Domain) -> Plan:
         self._check_grid(domain)
         if self.cell is not None:

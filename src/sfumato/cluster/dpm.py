@@ -66,7 +66,7 @@ class DPM(PrivateClusterer):
     alpha : float
         Weight of emptiness relative to closeness to the median.
     interval : "auto" or float
-        Width of the interval around a split that should be empty, in the units of the data. "auto" tries
+        Width of the interval around a split that should be empty, in the unit of all columns. "auto" tries
         several widths, from a 64th to a quarter of a leaf's box, in the same selection and at no cost.
     refine : bool
         Spend two thirds of the budget on refinement. Without it, the result is the paper's: the noisy means
@@ -139,8 +139,8 @@ class DPM(PrivateClusterer):
 
     def _cluster(self, curator: Questions) -> CentreModel:
         leaves = self._grow(curator)
-        middles = (leaves.low + leaves.high) / 2
-        radii = np.maximum(np.linalg.norm((leaves.high - leaves.low) / 2, axis=1), FLAT_LEAF_RADIUS)
+        middles, reaches = curator.domain.balls(leaves.low, leaves.high)
+        radii = np.maximum(reaches, FLAT_LEAF_RADIUS)
         noisy = curator.sums("leaves", leaves.tree, middles, radii)
         means = middles + noisy.sums / np.maximum(noisy.sizes, 1.0)[:, None]
         centers = curator.domain.clip(np.clip(means, leaves.low, leaves.high))
@@ -168,6 +168,10 @@ class DPM(PrivateClusterer):
             found = curator.splits(f"splits {level}", f"sizes {level}", groups, boxes, rule, sizes)
             leaves = _grown(leaves, large, found, max(smallest, LEAF_ABOVE * found.size_std))
         return leaves
+
+    @property
+    def _shared_unit(self) -> str | None:
+        return None if self.interval == "auto" else "`interval` is a length"
 
     @property
     def _n_levels(self) -> int:

@@ -129,7 +129,7 @@ class LloydKMeans(PrivateClusterer):
     def _centres(self, curator: Questions) -> CentreModel:
         domain = curator.domain
         centers = packed_start(domain, self.n_clusters)
-        origins = np.repeat(domain.midpoint[None], self.n_clusters, axis=0)
+        origins = np.repeat(domain.middle[None], self.n_clusters, axis=0)
         radii = np.full(self.n_clusters, domain.reach)
         sizes = np.zeros(self.n_clusters)
         rng = np.random.default_rng(PUBLIC_SEED)
@@ -155,7 +155,7 @@ class LloydKMeans(PrivateClusterer):
 def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums) -> FloatArray:
     """Move clusters that stand out from their noise to their noisy means; leave the others."""
     visible = noisy.sizes > MOVES_ABOVE * noisy.size_std
-    means = domain.clip(domain.midpoint + noisy.sums / np.maximum(noisy.sizes, 1.0)[:, None])
+    means = domain.clip(domain.middle + noisy.sums / np.maximum(noisy.sizes, 1.0)[:, None])
     return np.where(visible[:, None], means, centers)
 
 

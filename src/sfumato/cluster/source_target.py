@@ -23,7 +23,8 @@ from sfumato.cluster.shared.parameters import Auto, check_fields, parameter
 from sfumato.curator import Questions, nearest_distance_sensitivity, nearest_sensitivity, sums_sensitivity
 from sfumato.curator.holder import rows_of
 from sfumato.domain import Domain, FloatArray, IntArray
-from sfumato.domain.constraints import auto_or, between, one_of, whole
+from sfumato.domain.constraints import auto_or, between, none_or, one_of, whole
+from sfumato.domain.measure import Scale
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
 from sfumato.public.models import SourceTargetModel
@@ -128,6 +129,8 @@ class SourceTargetClustering(PrivateEstimator):
     True
     """
 
+    _explains = False  # centres are public points
+
     n_clusters: int = parameter(whole(), default=8)
     sanitizer: Sanitizer = parameter(one_of(*SANITIZERS), default="displacement")
     _: KW_ONLY
@@ -135,6 +138,8 @@ class SourceTargetClustering(PrivateEstimator):
     coreset: float | Auto = parameter(auto_or(between(0, 1)), default="auto")
     gamma: float = parameter(between(0, 1, open_low=True, open_high=True), default=0.05)
     bound_share: float = parameter(between(0, 1, open_high=True), default=0.0)
+    # Costs are distances, so columns must share a unit.
+    scale: Scale | None = parameter(none_or(one_of("bounds")), default=None)
 
     def fit(self, target: ArrayLike, source: ArrayLike) -> Self:
         """Choose targets under differential privacy for the source.
@@ -157,7 +162,7 @@ class SourceTargetClustering(PrivateEstimator):
     def plan(self, target: ArrayLike) -> PricedPlan:
         """What a fit with this target will ask and spend. Prints as a table; spends nothing."""
         targets, domain = self._targets(target)
-        return self._priced(self._plan(domain, targets), domain)
+        return self._priced(self._plan(domain.measured, targets), domain)
 
     def cost(self, target: ArrayLike, source: ArrayLike) -> float:
         """Mean distance of targets to the nearest chosen target or row of the source.
@@ -171,10 +176,10 @@ class SourceTargetClustering(PrivateEstimator):
         source : array-like of shape (m, d)
         """
         check_is_fitted(self, "release_")
-        points = self._exact_rows(target, "target")
-        rows = self._exact_rows(source, "source")
-        centers = np.concatenate([self.release_.model.cluster_centers, rows])  # type: ignore[attr-defined]
-        return float(KDTree(centers).query(points)[0].mean())
+        points, rows = self._exact_rows(target, "target"), self._exact_rows(source, "source")
+        measure, centers = self.release_.domain.measure, self.release_.model.cluster_centers  # type: ignore[attr-defined]
+        served = measure.of(np.concatenate([centers, rows]))
+        return float(KDTree(served).query(measure.of(points))[0].mean())
 
     def _targets(self, target: ArrayLike) -> tuple[Targets, Domain]:
         """Check all public inputs except the budget, and choose representatives."""
@@ -203,7 +208,8 @@ class SourceTargetClustering(PrivateEstimator):
             raise ParameterError(
                 "`target` must lie within `bounds`, got points outside. Drop them, or state wider bounds"
             )
-        return Targets.covered(points, self._spacing(points, domain)), domain
+        points = domain.measure.of(points)
+        return Targets.covered(points, self._spacing(points, domain.measured)), domain
 
     def _exact_rows(self, X: Any, name: str, *, reset: bool = False) -> FloatArray:
         """Exact rows of a table that may be read without noise."""
@@ -322,12 +328,12 @@ def _likely_moves(means: FloatArray, trust: FloatArray) -> FloatArray:
 def noisy_neighbours(curator: Questions, representatives: FloatArray, gamma: float) -> FloatArray:
     """Noisy means of the rows nearest to each representative, where there are any (NNA, Algorithm 2)."""
     domain, groups = curator.domain, Voronoi(representatives)
-    origins = np.repeat(domain.midpoint[None], len(representatives), axis=0)
+    origins = np.repeat(domain.middle[None], len(representatives), axis=0)
     noisy = curator.sums("groups", groups, origins, np.full(len(origins), domain.reach))
     # Line 6 with the exact quantile of the noise in a size.
     quantile = curator.threshold_for("groups", groups, gamma * len(origins))
     kept = noisy.sizes >= 1 + quantile * noisy.size_std / curator.noise_std("groups")
-    return domain.clip(domain.midpoint + noisy.sums[kept] / noisy.sizes[kept, None])
+    return domain.clip(domain.middle + noisy.sums[kept] / noisy.sizes[kept, None])
 
 
 def clipping_radii(domain: Domain, representatives: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from sfumato.curator.questions import (
     moments_sensitivity,
     nearest_distance_sensitivity,
     nearest_sensitivity,
+    profiles_sensitivity,
     sums_sensitivity,
     swap_sensitivity,
 )
@@ -30,4 +31,4 @@ __all__ = ["Curator", "MomentShape", "Noisy", "NoisyCells", "NoisyLevels", "Nois
 __all__ += ["NoisySplits", "NoisySums", "Questions", "Run", "SplitRule", "Table", "cover_sensitivity"]
 __all__ += ["histograms_sensitivity", "levels_sensitivity", "moments_sensitivity"]
 __all__ += ["nearest_distance_sensitivity", "nearest_sensitivity", "open_people", "open_table", "run"]
-__all__ += ["sums_sensitivity", "swap_sensitivity"]
+__all__ += ["profiles_sensitivity", "sums_sensitivity", "swap_sensitivity"]

@@ -5,6 +5,8 @@ It runs the steps of a priced plan and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record, Sensitivity
@@ -30,6 +32,7 @@ from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.mapped import Clipped, Projected
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
+from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.sparse_cells import SparseCells
 from sfumato.private.aggregates.splits import Marginals
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
@@ -55,6 +58,7 @@ class Curator(Questions):
     engine : Engine
         Holds the rows.
     domain : Domain
+        In the user's units.
     plan : PricedPlan
     entropy : Entropy
 
@@ -70,7 +74,12 @@ class Curator(Questions):
         self._entropy = entropy
         self._records: list[Record] = []
         self._narrowed = False
-        self.domain = domain
+        self.space = domain
+
+    @property
+    def domain(self) -> Domain:  # type: ignore[override]
+        """The space in measured units, in which questions are asked and answered."""
+        return self.space.measured
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -81,18 +90,21 @@ class Curator(Questions):
         """What was promised, and what was asked so far."""
         return PrivacyStatement(self.plan.budget, self.domain.unit, self.records, self._entropy.seeded)
 
-    def narrow(self, low: FloatArray, high: FloatArray) -> None:
-        """Clip rows to released bounds from now on, or leave out those outside."""
-        before = self.domain
-        self.domain = Domain.from_bounds((low, high), before.n_features, before.unit, before.outside)
+    def narrow(self, domain: Domain) -> None:
+        """Clip rows to a domain of released bounds from now on, or leave out those outside."""
+        self.space = domain
         self._narrowed = True
+
+    def describe(self, engine: Engine) -> None:
+        """Read the same rows with the values of described columns from now on."""
+        self._engine = engine
 
     def move(self, engine: Engine, domain: Domain, plan: PricedPlan) -> None:
         """Ask about other coordinates of the same rows from now on. What was asked must cost the same."""
         asked = {record.step for record in self._records}
         if plan.budget != self.plan.budget or any(plan[step] != self.plan[step] for step in asked):
             raise PlanError("the new plan must have the budget of the old one, and its steps so far")
-        self._engine, self.domain, self.plan = engine, domain, plan
+        self._engine, self.space, self.plan = engine, domain, plan
 
     def count(self, step: str) -> Noisy:
         return self._release(step, RowCount())
@@ -118,6 +130,9 @@ class Curator(Questions):
         passing, noisy_counts = thresholded_counts(raw.counts, record.scale, threshold, self._entropy)
         return NoisyLevels(*raw.by_column(passing, noisy_counts), threshold, record)
 
+    def profiles(self, step: str, partition: Partition, edges: Sequence[FloatArray]) -> Noisy:
+        return self._release(step, ProfileCounts(partition, self.domain.n_features, tuple(edges)))
+
     def histograms(self, step: str, edges: FloatArray) -> Noisy:
         return self._release(step, Histograms(edges))
 
@@ -139,7 +154,7 @@ class Curator(Questions):
         radii: FloatArray,
         projection: FloatArray | None = None,
     ) -> NoisySums:
-        aggregate = GroupedSums(partition, origins, radii)
+        aggregate = GroupedSums(partition, origins, radii, self.domain if projection is None else None)
         noisy = self._release(step, _projected(aggregate, projection))
         size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
         return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
@@ -223,7 +238,7 @@ class Curator(Questions):
         return self._noisy(record, self._fold(aggregate))
 
     def _fold(self, aggregate: Aggregate) -> IntArray:
-        state = self._engine.fold(Clipped(aggregate, self.domain) if self._narrowed else aggregate)
+        state = self._engine.fold(Clipped(aggregate, self.space) if self._narrowed else aggregate)
         reporter()(1.0)
         return state
 

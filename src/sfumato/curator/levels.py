@@ -19,14 +19,18 @@ from sfumato.private.sources.levels import level_counts
 Levels = Mapping[str, Sequence[str]]
 
 
-def open_levels(table: Table, names: Sequence[str], missing: Missing) -> Table:
-    """The table, ready to be asked for the levels of some of its columns. Reads no row."""
+def open_levels(table: Table, names: Sequence[str], missing: Missing, described: Sequence[str] = ()) -> Table:
+    """The table, ready to be asked for the levels of some of its columns, and of described ones.
+
+    Reads no row.
+    """
     source, columns = table._rows, table.columns
     assert columns is not None
     assert not isinstance(source, np.ndarray)
     nothing: Levels = dict.fromkeys(names, ())
     source.check_types(with_levels(columns, table.domain, nothing, missing)[0])  # what stands in for missing
-    wanted = replace(columns, coordinates=tuple(Coordinate(name, "level") for name in names))
+    coordinates, others = (tuple(Coordinate(name, "other") for name in some) for some in (names, described))
+    wanted = replace(columns, coordinates=coordinates, described=others)
     return replace(table, _open_engine=lambda: _engine(source, wanted))
 
 
@@ -35,8 +39,11 @@ def table_with_levels(table: Table, found: Levels, missing: Missing) -> Table:
     source, before = table._rows, table.columns
     assert before is not None
     assert not isinstance(source, np.ndarray)
-    columns, domain = with_levels(before, table.domain, found, missing)
-    return Table(domain, columns, columns.labels, source, lambda: source.engine(columns, domain))
+    columns, space = with_levels(before, table.domain, found, missing)
+    domain = table.scaling.applied(space, columns.coordinates)
+    return Table(
+        domain, columns, columns.labels, source, lambda: source.engine(columns, domain), table.scaling
+    )
 
 
 def move_to(curator: Curator, table: Table, plan: PricedPlan) -> None:
@@ -45,4 +52,4 @@ def move_to(curator: Curator, table: Table, plan: PricedPlan) -> None:
 
 
 def _engine(source: Source, columns: Columns) -> LevelEngine:
-    return LevelEngine(len(columns.coordinates), lambda: level_counts(source, columns))
+    return LevelEngine(columns.width, lambda: level_counts(source, columns))

@@ -6,6 +6,7 @@ sensitivity of the aggregate that it folds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from sfumato.budget import PricedPlan, Sensitivity
@@ -25,6 +26,7 @@ from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
+from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.splits import SplitRule
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 from sfumato.private.aggregates.swaps import Swaps
@@ -34,7 +36,7 @@ from sfumato.private.mechanisms.sparse_histogram import threshold_for
 # `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = ["MomentShape", "Questions", "SplitRule", "cover_sensitivity", "histograms_sensitivity"]
 __all__ += ["moments_sensitivity", "nearest_distance_sensitivity", "nearest_sensitivity", "sums_sensitivity"]
-__all__ += ["levels_sensitivity", "swap_sensitivity"]
+__all__ += ["levels_sensitivity", "profiles_sensitivity", "swap_sensitivity"]
 
 
 class Questions(Protocol):
@@ -79,6 +81,13 @@ class Questions(Protocol):
         """Noisy numbers of rows in the cells of a grid, where they reach a threshold.
 
         The grid may have up to 2^62 cells: only those that are occupied or pass are listed.
+        """
+        raise _unanswered(self, step)
+
+    def profiles(self, step: str, partition: Partition, edges: Sequence[FloatArray]) -> Noisy:
+        """Noisy number of rows per bin of each described column, in each cell of a partition.
+
+        Of shape (n_cells, sum of the bins of all columns). Each column has one more bin, for missing values.
         """
         raise _unanswered(self, step)
 
@@ -180,7 +189,9 @@ def _unanswered(asked: Questions, step: str) -> PlanError:
 
 def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensitivity:
     """Sensitivity of `Curator.sums`, for rows or for their projections to `n_components` columns."""
-    return GroupedSums.sensitivity_in(n_components or domain.n_features)
+    return GroupedSums.sensitivity_in(
+        n_components or domain.n_features, () if n_components else domain.blocks
+    )
 
 
 def moments_sensitivity(
@@ -205,6 +216,11 @@ def nearest_distance_sensitivity(domain: Domain, total_weight: int) -> Sensitivi
 def histograms_sensitivity(n_features: int) -> Sensitivity:
     """Sensitivity of `Curator.histograms` of `n_features` columns."""
     return Histograms.sensitivity_in(n_features)
+
+
+def profiles_sensitivity(n_columns: int) -> Sensitivity:
+    """Sensitivity of `Curator.profiles` of `n_columns` columns."""
+    return ProfileCounts.sensitivity_in(n_columns)
 
 
 def cover_sensitivity(n_candidates: int) -> Sensitivity:

@@ -20,7 +20,7 @@ class Run(NamedTuple, Generic[T]):
     """What a run computed."""
 
     found: T  # what the computation returned
-    domain: Domain  # the table's domain, or a narrower one if the run released bounds
+    domain: Domain  # the table's domain in the user's units, or a narrower one if the run released bounds
     privacy: PrivacyStatement
 
 
@@ -50,7 +50,7 @@ def run(
     with _charged(ledger, method, plan, seeded=seed is not None):
         curator = table.curator(plan, seed)
         found = compute(curator)
-    return Run(found, curator.domain, curator.statement())
+    return Run(found, curator.space, curator.statement())
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,16 @@ from sfumato.budget import PricedPlan
 from sfumato.curator.curator import Curator
 from sfumato.domain import ALL_ROWS, Domain, Outside, Unit
 from sfumato.domain.arrays import NO_DATES, checked
-from sfumato.domain.columns import Columns, Missing, check_names, check_spoken, names_columns, read_bounds
+from sfumato.domain.columns import (
+    Columns,
+    Coordinate,
+    Missing,
+    check_names,
+    check_spoken,
+    names_columns,
+    read_bounds,
+)
+from sfumato.domain.measure import Scaling
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError, ParameterError
 from sfumato.private.engines.base import Engine
@@ -39,6 +48,7 @@ class Table:
     names: tuple[str, ...]  # names of the coordinates, if any
     _rows: NDArray[Any] | Source  # private: only for the curator and for `curator.holder`
     _open_engine: Callable[[], Engine]  # private: only for the curator and for `curator.holder`
+    scaling: Scaling = Scaling(None)  # the rule by which its columns are measured
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
         """Curator over the table, with noise from the operating system or a seed."""
@@ -52,6 +62,7 @@ def open_table(
     missing: Missing = "error",
     outside: Outside = "clip",
     *,
+    scaling: Scaling = Scaling(None),  # noqa: B008  # frozen
     name: str = "X",
     validate: Callable[..., Any] = check_array,
 ) -> Table:
@@ -65,17 +76,20 @@ def open_table(
     unit : Unit
     missing : {"error", "drop"} or mapping
     outside : {"clip", "drop"}
+    scaling : Scaling
+        The rule by which columns are measured. By default, as they are.
     name : str
         Name of the table in messages.
     validate : callable
         A scikit-learn check of an array, such as `check_array`.
     """
     if unit.column is None and not names_columns(bounds) and not is_outside(X):
-        return _open_array(X, bounds, missing, outside, name, validate)
+        return _open_array(X, bounds, missing, outside, scaling, name, validate)
     source = open_source(X)
-    columns, domain = read_bounds(bounds, source.names, unit, missing, outside, source.text)
+    columns, space = read_bounds(bounds, source.names, unit, missing, outside, source.text)
+    domain = scaling.applied(space, columns.coordinates)
     source.check_types(columns)
-    return Table(domain, columns, columns.labels, source, lambda: source.engine(columns, domain))
+    return Table(domain, columns, columns.labels, source, lambda: source.engine(columns, domain), scaling)
 
 
 def column_names(X: Any) -> list[str]:
@@ -93,8 +107,42 @@ def open_people(X: Any, unit: str, missing: Missing) -> Table:
     return Table(domain, None, (), source, lambda: source.people(columns, domain))
 
 
+def describe(curator: Curator, table: Table, described: Sequence[Coordinate] | None) -> None:
+    """Let a curator of a table read described columns too; those of an array are its own.
+
+    Parameters
+    ----------
+    curator : Curator
+    table : Table
+    described : sequence of Coordinate, optional
+        None for an array.
+    """
+    if table.columns is None or described is None:
+        rows = np.asarray(table._rows)
+        curator.describe(MemoryEngine(np.hstack([rows, rows]), table.domain))
+        return
+    source, columns = table._rows, replace(table.columns, described=tuple(described))
+    assert not isinstance(source, np.ndarray)
+    curator.describe(source.engine(columns, table.domain))
+
+
+def check_described(table: Table, described: Sequence[Coordinate]) -> None:
+    """Raise if a table lacks a described column, or has it with another type than declared. Reads no row."""
+    source = table._rows
+    if table.columns is None or isinstance(source, np.ndarray):
+        raise ParameterError("`describe` must be None unless columns have names: name them in `bounds`")
+    check_names([coordinate.column for coordinate in described], source.names)
+    source.check_types(replace(table.columns, described=tuple(described)))
+
+
 def _open_array(
-    X: Any, bounds: object, missing: Missing, outside: Outside, name: str, validate: Callable[..., Any]
+    X: Any,
+    bounds: object,
+    missing: Missing,
+    outside: Outside,
+    scaling: Scaling,
+    name: str,
+    validate: Callable[..., Any],
 ) -> Table:
     if not isinstance(missing, str):
         raise ParameterError(
@@ -111,8 +159,8 @@ def _open_array(
         complete_rows(rows, missing, name)
     names = _names(X)
     check_spoken(names)
-    domain = Domain.from_bounds(bounds, rows.shape[1], outside=outside)
-    return Table(domain, None, names, rows, lambda: MemoryEngine(rows, domain))
+    domain = scaling.applied(Domain.from_bounds(bounds, rows.shape[1], outside=outside), (), names)
+    return Table(domain, None, names, rows, lambda: MemoryEngine(rows, domain), scaling)
 
 
 def _dates(X: Any) -> str | None:

@@ -5,10 +5,11 @@ Everything here is declared before the data is opened, or maps one row at a time
 
 from sfumato.domain.arrays import FloatArray, IntArray, check_shape
 from sfumato.domain.grids import MOST_CELLS, Grid
+from sfumato.domain.measure import Measure as Measure
 from sfumato.domain.space import ALL_ROWS, LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, MOST_COLUMNS, Domain, Unit
 from sfumato.domain.space import Ball as Ball
 from sfumato.domain.space import Outside as Outside
 
 __all__ = ["ALL_ROWS", "LARGEST_BOUND", "LATTICE_RADIUS", "MAX_ROWS", "MOST_CELLS"]
-__all__ += ["MOST_COLUMNS", "Ball", "Domain", "FloatArray", "Grid", "IntArray", "Outside", "Unit"]
+__all__ += ["MOST_COLUMNS", "Ball", "Domain", "FloatArray", "Grid", "IntArray", "Measure", "Outside", "Unit"]
 __all__ += ["check_shape"]

@@ -6,11 +6,13 @@ import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.domain.space import BOUNDS_HELP, Domain, Outside, Unit
+from sfumato.domain.blocks import Block
+from sfumato.domain.space import BOUNDS_HELP, LARGEST_BOUND, NARROWEST, Domain, Outside, Unit
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ParameterError
 
@@ -22,6 +24,11 @@ MOST_SHOWN = 50  # names of columns in a message
 _DATE = datetime.date | np.datetime64  # a datetime is a date
 
 
+Kind = Literal["number", "date", "level", "other", "rank", "cycle", "code"]
+Cycle = Literal["day", "week", "year"]
+CYCLES = {"day": (0.0, 1.0), "week": (-3.0, 7.0), "year": (0.0, 365.2425)}  # first day and number of days
+
+
 @dataclass(frozen=True)
 class Coordinate:
     """One coordinate of a clustering and the column it is read from.
@@ -29,29 +36,74 @@ class Coordinate:
     Parameters
     ----------
     column : str
-    kind : {"number", "date", "level"}
+    kind : {"number", "date", "level", "other", "rank", "cycle", "code"}
         Numbers and booleans are used as they are. Dates and times become days since the start of 1970, in
-        UTC. A level is 1 where the category has that level, and 0 elsewhere.
+        UTC. A level is 1 where the category has that level, and 0 elsewhere; "other" is 1 where it has none of
+        `levels`. A rank is the place of the value among ordered `levels`. A cycle is the cosine or the sine of
+        an angle. A code is the place of the value among `levels`, or their number for any other.
     level : str, int, float or bool, optional
-        Without it, the coordinate is 0 in every row: no level of the category is known yet.
     fill : float, optional
         Coordinate of rows in which the column has no value. Without it, such rows are incomplete.
+    levels : tuple
+        Of "other", "rank" and "code": all levels of the column.
+    period : tuple of float
+        Of a cycle: where it starts and its length, in the units of the column, or in days.
+    part : {"", "cos", "sin"}
+        Of a cycle.
+    is_time : bool
+        Of a cycle: whether the column has dates and times.
+    unit : str
+        Unit of the column. Columns with the same unit are measured alike.
     """
 
     column: str
-    kind: Literal["number", "date", "level"] = "number"
+    kind: Kind = "number"
     level: Level | None = None
     fill: float | None = None
+    levels: tuple[Level, ...] = ()
+    period: tuple[float, ...] = ()
+    part: Literal["", "cos", "sin"] = ""
+    is_time: bool = False
+    unit: str = ""
 
     def __str__(self) -> str:
-        if self.kind != "level":
-            return self.column
-        return f"{self.column}={'other' if self.level is None else self.level}"
+        if self.kind == "cycle":
+            return f"{self.column} ({self.part})"
+        if self.kind in ("level", "other"):
+            return f"{self.column}={'other' if self.level is None else self.level}"
+        return self.column
 
     @property
     def is_open(self) -> bool:
         """Whether it stands for a category of which no level is known."""
-        return self.kind == "level" and self.level is None
+        return self.kind == "other" and not self.levels
+
+
+@dataclass(frozen=True)
+class Described:
+    """A column that a profile tells about.
+
+    Parameters
+    ----------
+    column : str
+    kind : {"number", "date", "level", "cycle"}
+    low, high : float
+        Bounds of numbers and of dates, in days since the start of 1970; ends of a cycle.
+    levels : tuple
+        Levels of a category, without "other".
+    ordered : bool
+        Whether the levels have an order.
+    unit : str
+        Unit of a number; of a cycle of times "day", "week" or "year".
+    """
+
+    column: str
+    kind: Literal["number", "date", "level", "cycle"] = "number"
+    low: float = 0.0
+    high: float = 1.0
+    levels: tuple[Level, ...] = ()
+    ordered: bool = False
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,12 +119,16 @@ class Columns:
         What to do with incomplete rows: those with a missing or infinite value that no `fill` stands in for.
     text : TextFormat
         How text is read.
+    described : tuple of Coordinate
+        Columns that a profile tells about. They follow the coordinates, with NaN where a value is missing: no
+        row is left out for them.
     """
 
     coordinates: tuple[Coordinate, ...]
     unit: str | None = None
     missing: Literal["error", "drop"] = "error"
     text: TextFormat = field(default_factory=TextFormat)
+    described: tuple[Coordinate, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -80,9 +136,14 @@ class Columns:
         return tuple(str(coordinate) for coordinate in self.coordinates)
 
     @property
+    def width(self) -> int:
+        """Number of values that are read from a row."""
+        return len(self.coordinates) + len(self.described)
+
+    @property
     def source_names(self) -> list[str]:
         """Columns to read, each once, with the unit's column last."""
-        names = [coordinate.column for coordinate in self.coordinates]
+        names = [coordinate.column for coordinate in (*self.coordinates, *self.described)]
         return list(dict.fromkeys([*names, self.unit] if self.unit else names))
 
 
@@ -99,9 +160,11 @@ def read_bounds(
     Parameters
     ----------
     bounds : mapping, (low, high) or Ball
-        A mapping chooses columns by name and gives each a tuple ``(low, high)`` of numbers or dates, or a
-        list of levels, also as ``{"levels": [...]}``. With ``{"levels": "private"}`` a fit finds the levels.
-        Anything else applies to all columns, which must then be numbers.
+        A mapping chooses columns by name and gives each a tuple ``(low, high)`` of numbers or dates, also with
+        a unit, ``(0, 40, "km")``; ``bool``; a list of levels, also as ``{"levels": [...]}``, with ``"ordered":
+        True`` if they have an order; or a cycle, ``{"cycle": (0, 24)}`` of numbers or ``{"cycle": "day"}``
+        (``"week"``, ``"year"``) of times. With ``{"levels": "private"}`` a fit finds the levels. Anything else
+        applies to all columns, which must then be numbers.
     names : sequence of str, optional
         Column names of the table, if known.
     unit : Unit
@@ -113,9 +176,9 @@ def read_bounds(
     text : TextFormat, optional
         How text is read.
     """
-    if named := getattr(bounds, "columns", ()):  # from `estimate_bounds` on named columns
-        bounds = dict(zip(named, zip(*bounds, strict=True), strict=True))  # type: ignore[misc]
     domain: Domain | None
+    if getattr(bounds, "columns", ()):
+        bounds = named_bounds(bounds)
     if isinstance(bounds, Mapping):
         coordinates, domain = _named(bounds, unit, outside)
     elif text is not None and not text.tells_names:
@@ -162,8 +225,20 @@ def _named(bounds: Mapping[Any, Any], unit: Unit, outside: Outside) -> tuple[lis
         raise ParameterError(f"`bounds` must not include the `unit` column, got {unit.column!r}")
     limits = [limit for name, value in bounds.items() for limit in _limits(name, value)]
     low, high = [low for _, low, _ in limits], [high for _, _, high in limits]
+    coordinates = [coordinate for coordinate, _, _ in limits]
     domain = Domain.from_bounds((low, high), len(limits), unit, outside)
-    return [coordinate for coordinate, _, _ in limits], domain
+    return coordinates, replace(domain, blocks=blocks_of(coordinates))
+
+
+def blocks_of(coordinates: Sequence[Coordinate]) -> tuple[Block, ...]:
+    """Coordinates of the same category, or of the same cycle."""
+    blocks, start = [], 0
+    for _, group in groupby(coordinates, lambda c: (c.column, c.kind if c.kind != "other" else "level")):
+        own = list(group)
+        if own[0].kind in ("level", "other", "cycle"):
+            blocks.append(Block("disc" if own[0].kind == "cycle" else "simplex", start, start + len(own)))
+        start += len(own)
+    return tuple(blocks)
 
 
 def _filled(coordinates: list[Coordinate], missing: Missing) -> list[Coordinate]:
@@ -181,15 +256,20 @@ def _filled(coordinates: list[Coordinate], missing: Missing) -> list[Coordinate]
 
 
 def _fill(coordinate: Coordinate, value: object, levels: list[Level | None]) -> float:
-    if coordinate.is_open:
-        return 0.0
-    if coordinate.kind == "level":
-        if value not in levels:
+    if coordinate.kind == "other":
+        return 1.0  # less what the levels have
+    if coordinate.kind in ("level", "rank"):
+        known = coordinate.levels if coordinate.kind == "rank" else levels
+        if value not in known:
             raise ParameterError(
                 f"`missing` of column {coordinate.column!r} must be one of its levels, got {value!r}. Add it "
                 "to the levels to give missing values a level of their own"
             )
-        return float(coordinate.level == value)
+        return float(
+            coordinate.levels.index(value) if coordinate.kind == "rank" else coordinate.level == value
+        )  # type: ignore[arg-type]
+    if coordinate.kind == "cycle":
+        return _on_cycle(coordinate, value)
     if coordinate.kind == "date" and isinstance(value, _DATE):
         return days(value)
     if coordinate.kind == "date" or isinstance(value, bool) or not isinstance(value, int | float):
@@ -198,6 +278,13 @@ def _fill(coordinate: Coordinate, value: object, levels: list[Level | None]) -> 
     if not math.isfinite(value):
         raise ParameterError(f"`missing` of column {coordinate.column!r} must be finite, got {value!r}")
     return float(value)
+
+
+def named_bounds(bounds: object) -> dict[str, Any]:
+    """Bounds by the name of a column; empty if they name none."""
+    if named := getattr(bounds, "columns", ()):  # from `estimate_bounds` on named columns
+        return dict(zip(named, zip(*bounds, strict=True), strict=True))  # type: ignore[misc]
+    return dict(bounds) if isinstance(bounds, Mapping) else {}
 
 
 def names_columns(bounds: object) -> bool:
@@ -213,28 +300,126 @@ def days(date: _DATE) -> float:
     return float("nan") if np.isnat(ticks) else float(ticks.astype(np.int64)) / TICKS_PER_DAY["us"]
 
 
-def _limits(name: str, value: object) -> Iterable[tuple[Coordinate, float, float]]:
-    if isinstance(value, Mapping) and set(value) == {"levels"}:
-        value = value["levels"]
-        if isinstance(value, str) and value == "private":  # found by the fit
-            return [(Coordinate(name, "level"), 0.0, 1.0)]
+def _limits(name: str, value: object) -> list[tuple[Coordinate, float, float]]:
+    """Coordinates of a column, with their bounds."""
+    if isinstance(value, Mapping):
+        return _table_limits(name, value)
     if (found := getattr(value, "levels", None)) is not None:  # from `estimate_levels`
-        return _limits(name, {"levels": list(found) or "private"})
+        return _category(name, list(found))
     if isinstance(value, list):
-        return [(Coordinate(name, "level", level), 0.0, 1.0) for level in _levels(name, value)]
-    if not isinstance(value, tuple) or len(value) != 2:
+        return _category(name, _levels(name, value))
+    if value is bool:
+        return [(Coordinate(name), 0.0, 1.0)]
+    if not isinstance(value, tuple) or len(value) not in (2, 3):
         raise ParameterError(
-            f"`bounds` of column {name!r} must be a tuple (low, high) of numbers or dates, or a list of "
-            f"levels, got {value!r}. {BOUNDS_HELP}"
+            f"`bounds` of column {name!r} must be a tuple (low, high) of numbers or dates, a list of levels, "
+            f"bool, or a cycle, got {value!r}. {BOUNDS_HELP}"
         )
-    if all(isinstance(limit, _DATE) for limit in value):
-        return [(Coordinate(name, "date"), days(value[0]), days(value[1]))]
+    unit = value[2] if len(value) == 3 else ""
+    if not isinstance(unit, str):
+        raise ParameterError(f"the unit of column {name!r} must be a text such as 'km', got {unit!r}")
+    if all(isinstance(limit, _DATE) for limit in value[:2]):
+        return [(Coordinate(name, "date", unit="days"), days(value[0]), days(value[1]))]
     try:
-        return [(Coordinate(name), float(value[0]), float(value[1]))]
+        return [(Coordinate(name, unit=unit), float(value[0]), float(value[1]))]
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"`bounds` of column {name!r} must be two numbers or two dates, got {value!r}"
         ) from None
+
+
+def _table_limits(name: str, value: Mapping[Any, Any]) -> list[tuple[Coordinate, float, float]]:
+    """Coordinates of a column that is declared by a mapping."""
+    if set(value) == {"cycle"}:
+        return _cycle(name, value["cycle"])
+    levels, ordered = value.get("levels"), value.get("ordered", False)
+    if not set(value) <= {"levels", "ordered"} or not isinstance(ordered, bool):
+        raise ParameterError(
+            f"`bounds` of column {name!r} must have 'levels', with 'ordered' if they are, or 'cycle', got "
+            f"{dict(value)!r}"
+        )
+    if isinstance(levels, str) and levels == "private" and not ordered:  # found by the fit
+        return _category(name, [])
+    if (found := getattr(levels, "levels", None)) is not None:  # from `estimate_levels`
+        levels = list(found)
+    if not isinstance(levels, list):
+        raise ParameterError(f"the levels of column {name!r} must be a list, got {levels!r}")
+    if not ordered:
+        return _category(name, _levels(name, levels))
+    known = _levels(name, levels)
+    if len(known) < 2:
+        raise ParameterError(f"the ordered levels of column {name!r} must be two or more, got {levels!r}")
+    return [(Coordinate(name, "rank", levels=tuple(known)), 0.0, float(len(known) - 1))]
+
+
+def _category(name: str, levels: Sequence[Level]) -> list[tuple[Coordinate, float, float]]:
+    """One coordinate for each level, and one for all other values."""
+    return [(coordinate, 0.0, 1.0) for coordinate in category(Coordinate(name, "other"), levels)]
+
+
+def category(other: Coordinate, levels: Sequence[Level]) -> list[Coordinate]:
+    """Coordinates of a category, from that of other values."""
+    of_levels = [replace(other, kind="level", level=level) for level in levels]
+    return [*of_levels, replace(other, levels=tuple(levels))]
+
+
+def _cycle(name: str, value: object) -> list[tuple[Coordinate, float, float]]:
+    """Cosine and sine of a cycle of numbers or of times."""
+    if isinstance(value, str) and value in CYCLES:
+        period, is_time = CYCLES[value], True
+        unit = value
+    elif isinstance(value, tuple | list) and len(value) == 2 and _is_interval(value):
+        period, is_time, unit = (float(value[0]), float(value[1]) - float(value[0])), False, ""
+    else:
+        raise ParameterError(
+            f"the cycle of column {name!r} must be two numbers where it starts and ends, for example (0, 24), or "
+            f"one of {', '.join(CYCLES)} for times, got {value!r}"
+        )
+    whole = Coordinate(name, "cycle", period=period, is_time=is_time, unit=unit)
+    return [(replace(whole, part="cos"), -1.0, 1.0), (replace(whole, part="sin"), -1.0, 1.0)]
+
+
+def _is_interval(pair: Sequence[Any]) -> bool:
+    if not all(isinstance(end, int | float) and math.isfinite(end) for end in pair):
+        return False
+    return NARROWEST * max(map(abs, pair)) < pair[1] - pair[0] < LARGEST_BOUND
+
+
+def _on_cycle(coordinate: Coordinate, value: object) -> float:
+    """Coordinate of a value that stands in for missing ones."""
+    start, length = coordinate.period
+    if coordinate.is_time and isinstance(value, _DATE):
+        at = days(value)
+    elif not coordinate.is_time and isinstance(value, int | float) and math.isfinite(value):
+        at = float(value)
+    else:
+        kind = "time" if coordinate.is_time else "number"
+        raise ParameterError(f"`missing` of column {coordinate.column!r} must be a {kind}, got {value!r}")
+    angle = 2 * math.pi * ((at - start) / length)
+    return math.cos(angle) if coordinate.part == "cos" else math.sin(angle)
+
+
+def described_columns(bounds: Mapping[str, Any]) -> list[tuple[Coordinate, Described]]:
+    """How the columns of a mapping like `bounds` are read and told about in a profile."""
+    found = []
+    for name, value in bounds.items():
+        own = _limits(name, value)
+        first, low, high = own[0]
+        if first.kind in ("level", "other"):
+            levels = own[-1][0].levels
+            found.append((Coordinate(name, "code", levels=levels), Described(name, "level", levels=levels)))
+        elif first.kind == "rank":
+            told = Described(name, "level", levels=first.levels, ordered=True)
+            found.append((replace(first, kind="code"), told))
+        elif first.kind == "cycle":
+            start, length = first.period
+            read = replace(first, part="")
+            told = Described(name, "cycle", start, start + length, unit=first.unit)
+            found.append((read, told))
+        else:
+            unit = "" if first.kind == "date" else first.unit
+            found.append((first, Described(name, first.kind, low, high, unit=unit)))  # type: ignore[arg-type]
+    return found
 
 
 def _levels(name: str, levels: list[Any]) -> list[Level]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.measure import Measure
 from sfumato.domain.space import LARGEST_BOUND, Domain
 from sfumato.errors import ParameterError
 
@@ -76,6 +77,11 @@ class Grid:
         """Cell centres in C order, shape (n_cells, n_features)."""
         middles = [(e[1:] + e[:-1]) / 2 for e in self.edges()]
         return np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
+
+    def moved(self, measure: Measure) -> Grid:
+        """The same cells in other units."""
+        low, high = (tuple(measure.of(np.array(limit)).tolist()) for limit in (self.low, self.high))
+        return Grid(low, high, self.shape)
 
     def refined(self, factor: int) -> Grid:
         """Grid over the same box, with each cell cut into ``factor`` parts along each column."""

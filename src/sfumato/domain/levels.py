@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sfumato.domain.columns import Columns, Coordinate, Missing
+from sfumato.domain.columns import Columns, Coordinate, Missing, blocks_of, category
+from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.domain.space import Domain
 
 
 def with_levels(
     columns: Columns, domain: Domain, found: Mapping[str, Sequence[str]], missing: Missing = "error"
 ) -> tuple[Columns, Domain]:
-    """Columns and domain with one coordinate for each level that was found.
+    """Columns and domain with one coordinate for each level that was found. Columns are not measured yet.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def with_levels(
     >>> columns, domain = read_bounds({"age": (0, 120), "job": {"levels": "private"}}, None, Unit())
     >>> columns, domain = with_levels(columns, domain, {"job": ["baker", "judge"]})
     >>> columns.labels, domain.high
-    (('age', 'job=baker', 'job=judge'), (120.0, 1.0, 1.0))
+    (('age', 'job=baker', 'job=judge', 'job=other'), (120.0, 1.0, 1.0, 1.0))
     """
     coordinates: list[Coordinate] = []
     low: list[float] = []
@@ -41,7 +42,9 @@ def with_levels(
         coordinates += own
         low += [least] * len(own)
         high += [most] * len(own)
-    return replace(columns, coordinates=tuple(coordinates)), replace(domain, low=tuple(low), high=tuple(high))
+    space = replace(domain, measure=AS_THEY_ARE, blocks=())
+    space = replace(space, low=tuple(low), high=tuple(high), blocks=blocks_of(coordinates))
+    return replace(columns, coordinates=tuple(coordinates)), space
 
 
 def _expanded(
@@ -49,7 +52,7 @@ def _expanded(
 ) -> list[Coordinate]:
     levels, name = list(found[coordinate.column]), coordinate.column
     if isinstance(missing, str) or name not in missing:
-        return [replace(coordinate, level=level) for level in levels] or [coordinate]
+        return category(coordinate, levels)
     stand_in = str(missing[name])
-    levels = sorted({*levels, stand_in})
-    return [replace(coordinate, level=level, fill=float(level == stand_in)) for level in levels]
+    own = category(coordinate, sorted({*levels, stand_in}))
+    return [replace(c, fill=float(c.kind == "other" or c.level == stand_in)) for c in own]

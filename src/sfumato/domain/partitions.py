@@ -75,6 +75,31 @@ class Voronoi:
 
 
 @dataclass(frozen=True, eq=False)
+class Joined:
+    """Groups of another partition, joined to fewer.
+
+    Parameters
+    ----------
+    partition : Partition
+        Covers all of space.
+    labels : int array, one per group of `partition`
+        From 0 without gaps.
+    """
+
+    partition: Partition
+    labels: IntArray
+
+    @property
+    def n_cells(self) -> int:
+        """Number of groups."""
+        return int(self.labels.max()) + 1
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Group of each row."""
+        return self.labels[self.partition.index(rows)]
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianCells:
     """Each row belongs to the component of a public Gaussian mixture with the largest weighted density.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numba
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.blocks import Block, balls_around, check_blocks, middle_of, moved_into, reach_of
 from sfumato.domain.constraints import whole
+from sfumato.domain.measure import AS_THEY_ARE, Measure
 from sfumato.errors import ParameterError
 
 # A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64 cannot
@@ -107,6 +109,10 @@ class Domain:
     unit : Unit
     outside : {"clip", "drop"}
         Whether rows outside are moved to the nearest point inside, or left out.
+    measure : Measure
+        How columns are measured. All else here is in the user's units; `measured` has the rest.
+    blocks : tuple of Block
+        Coordinates that belong together, as those of a category.
     """
 
     low: tuple[float, ...]
@@ -114,6 +120,8 @@ class Domain:
     radius: float | None = None
     unit: Unit = field(default_factory=Unit)
     outside: Outside = "clip"
+    measure: Measure = AS_THEY_ARE
+    blocks: tuple[Block, ...] = ()
 
     @classmethod
     def from_bounds(
@@ -158,6 +166,17 @@ class Domain:
                 f"`bounds` must be at least {NARROWEST:g} times their size apart, got {self.low}, "
                 f"{self.high}. Subtract a public number from the column, for example its low bound"
             )
+        if self.measure and len(self.measure.step) != len(low):
+            raise ParameterError(f"a measure must have {len(low)} steps, got {len(self.measure.step)}")
+        check_blocks(self.blocks, low, high)
+
+    @property
+    def measured(self) -> Domain:
+        """The same space in measured units: what questions, plans and models work in."""
+        if not self.measure:
+            return self
+        low, high = (_plain(self.measure.of(np.array(limit))) for limit in (self.low, self.high))
+        return replace(self, low=low, high=high, measure=AS_THEY_ARE)
 
     @property
     def n_features(self) -> int:
@@ -175,8 +194,15 @@ class Domain:
         return np.array(self.high) / 2 - np.array(self.low) / 2
 
     @property
+    def middle(self) -> FloatArray:
+        """A point from which no row is farther than `reach`: the midpoint, and the middle of each simplex."""
+        return middle_of(self.blocks, self.midpoint, np.array(self.high))
+
+    @property
     def reach(self) -> float:
-        """Radius of the smallest ball around the midpoint that contains the domain; half its diameter."""
+        """Radius of a ball around the middle that contains the domain."""
+        if self.blocks:
+            return reach_of(self.blocks, self.half_width)
         return float(np.linalg.norm(self.half_width)) if self.radius is None else self.radius
 
     @property
@@ -202,17 +228,31 @@ class Domain:
         return used
 
     def admitted(self, rows: ArrayLike) -> FloatArray:
-        """The rows that aggregates see: those that are used, clipped. None has NaN or infinity, ever."""
+        """The rows that aggregates see: those that are used, clipped and measured. None has NaN, ever.
+
+        Values after the coordinates, of columns that are only described, pass as they are.
+        """
+        rows = np.asarray(rows)
+        if rows.shape[1] > self.n_features:
+            coordinates, described = rows[:, : self.n_features], rows[:, self.n_features :]
+            return np.hstack([self.admitted(coordinates), described[self.admits(coordinates)]])
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         if self.outside == "clip" and self.radius is None:
             out = np.empty_like(rows)
             if _clip_to_box(rows, np.array(self.low), np.array(self.high), out):  # in one pass
-                return out
+                return self.measure.of(out)
         used = self.admits(rows)
-        return self.clip(rows if used.all() else rows[used])
+        return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))
 
-    def clip(self, rows: ArrayLike) -> FloatArray:
-        """Clip rows to the domain: per coordinate for a box, towards the midpoint for a ball."""
+    def clip(self, points: ArrayLike) -> FloatArray:
+        """Move points into the domain: to the nearest ones of a box and its blocks, or of a ball."""
+        return moved_into(self.blocks, self._clip_rows(points), np.array(self.high))
+
+    def balls(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Middles of boxes of shape (n, d), and radii around them that hold all rows that may be inside."""
+        return balls_around(self.blocks, low, high, np.array(self.high))
+
+    def _clip_rows(self, rows: ArrayLike) -> FloatArray:
         return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
 
     def _clip_box(self, rows: ArrayLike) -> FloatArray:

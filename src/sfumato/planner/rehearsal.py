@@ -58,7 +58,7 @@ class Rehearsal(Questions):
     @classmethod
     def of(cls, estimator: PrivateClusterer, n: float, d: int, k: int, spread: float | None) -> Rehearsal:
         """Rehearse an estimator with public parameters."""
-        priced, domain = estimator.plan(d), estimator.domain(d)
+        priced, domain = estimator.plan(d), estimator.domain(d).measured
         traits = estimator.traits(domain, k)
         return cls(estimator, traits, priced, domain, n, k, spread or _usual_spread(traits, domain, k))
 

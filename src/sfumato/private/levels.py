@@ -36,7 +36,7 @@ def count_levels(columns: Columns, batches: Iterable[Batch]) -> pa.Table:
     Parameters
     ----------
     columns : Columns
-        Its coordinates name the columns.
+        Its coordinates name the columns, and then the described ones, whose values may be missing.
     batches : iterable of Arrow tables or batches
 
     Returns
@@ -69,10 +69,11 @@ def read_levels(columns: Columns, batch: Batch) -> pa.Table:
         names = read_names(columns.unit, column_of(batch, columns.unit), columns.text)
         people = names.cast(pa.large_string())
     parts = [_entries(columns).empty_table()]
-    for place, coordinate in enumerate(columns.coordinates):
+    for place, coordinate in enumerate((*columns.coordinates, *columns.described)):
         texts = read_texts(coordinate.column, column_of(batch, coordinate.column), columns.text)
         known = texts.is_valid() if people is None else pc.and_(texts.is_valid(), people.is_valid())
-        if columns.missing == "error" and not pc.all(known, min_count=0).as_py():
+        must_be_known = columns.missing == "error" and place < len(columns.coordinates)
+        if must_be_known and not pc.all(known, min_count=0).as_py():
             name = coordinate.column
             raise DataError(f"column {name!r} must have a value in every row, got rows without. {DROP}")
         arrays = [pa.repeat(pa.scalar(place, pa.int32()), len(texts)), texts, pa.repeat(1, len(texts))]

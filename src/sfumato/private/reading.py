@@ -5,16 +5,18 @@ Proof: docs/proofs/reading.md.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray
-from sfumato.domain.columns import TICKS_PER_DAY, Columns, Coordinate, Level
+from sfumato.domain.columns import TICKS_PER_DAY, Columns, Coordinate, Kind, Level
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError
 from sfumato.private.parsing import parse_booleans, parse_dates, parse_numbers
@@ -28,7 +30,7 @@ DROP = "Drop or fill them, or drop these rows with missing='drop'"
 def read_rows(columns: Columns, batch: Batch) -> FloatArray:
     """Complete rows of a batch as coordinates."""
     rows = read_coordinates(columns, batch)
-    complete = complete_rows(rows, columns.missing)
+    complete = complete_rows(rows[:, : len(columns.coordinates)], columns.missing)
     return rows if complete is None else rows[complete]
 
 
@@ -37,7 +39,7 @@ def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
     assert columns.unit is not None
     ids = read_names(columns.unit, column_of(batch, columns.unit), columns.text)
     rows = read_coordinates(columns, batch)
-    complete = complete_rows(rows, columns.missing)
+    complete = complete_rows(rows[:, : len(columns.coordinates)], columns.missing)
     known = ids.is_valid().to_numpy(zero_copy_only=False)
     if complete is None and known.all():
         return ids, rows
@@ -48,14 +50,19 @@ def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
 
 
 def read_coordinates(columns: Columns, batch: Batch) -> FloatArray:
-    """Coordinates of all rows, with NaN or infinity where a row is incomplete."""
-    rows = np.empty((batch.num_rows, len(columns.coordinates)))
-    levels = _levels(columns)
+    """Coordinates of all rows, with NaN or infinity where a row is incomplete, and described values."""
+    coordinates = (*columns.coordinates, *columns.described)
+    rows = np.empty((batch.num_rows, len(coordinates)))
+    levels = _levels(coordinates)
     found = {name: column_of(batch, name) for name in columns.source_names}
     found |= {name: _encoded(found[name]) for name in levels}
-    for j, coordinate in enumerate(columns.coordinates):
+    start = 0  # of the category that is being read
+    for j, coordinate in enumerate(coordinates):
         own = levels.get(coordinate.column, ())
         rows[:, j] = read_values(coordinate, found[coordinate.column], columns.text, own)
+        if coordinate.kind == "other":
+            rows[:, j] -= rows[:, start:j].sum(axis=1)
+        start = start if coordinate.kind == "level" else j + 1
     return rows
 
 
@@ -91,7 +98,12 @@ def read_values(
         indices = values.indices.cast(pa.int64()).fill_null(len(known) - 1)
         out: FloatArray = known[indices.to_numpy()]
         return out
-    if is_text(values.type):
+    if coordinate.kind in ("rank", "code"):
+        numbers = _places(coordinate, values, text)
+    elif coordinate.kind == "cycle":
+        kind: Kind = "date" if coordinate.is_time else "number"
+        numbers = _on_cycle(coordinate, read_values(Coordinate(coordinate.column, kind), values, text))
+    elif is_text(values.type):
         values = _without_missing(values, _missing_values(coordinate.kind, text, levels))
         numbers = _TEXT_READERS[coordinate.kind](values, text, coordinate.level)
     else:
@@ -99,6 +111,38 @@ def read_values(
     if coordinate.fill is not None:
         numbers = np.where(np.isfinite(numbers), numbers, coordinate.fill)
     return numbers
+
+
+def _places(coordinate: Coordinate, values: pa.Array, text: TextFormat) -> FloatArray:
+    """Place of each value among the levels. Another value has none, or as a code the place after the last."""
+    known = read_values(Coordinate(coordinate.column, "other"), values, text, coordinate.levels)  # NaN if not
+    numbers = known * (len(coordinate.levels) if coordinate.kind == "code" else np.nan)
+    for place, level in enumerate(coordinate.levels):
+        of_level = Coordinate(coordinate.column, "level", level)
+        numbers[read_values(of_level, values, text, coordinate.levels) == 1] = place
+    return numbers
+
+
+def _on_cycle(coordinate: Coordinate, numbers: FloatArray) -> FloatArray:
+    """Cosine or sine of the place on a cycle, or without a part the place itself."""
+    start, length = coordinate.period
+    out = np.empty_like(numbers)
+    _turn(numbers, start, length, {"cos": 0, "sin": 1, "": 2}[coordinate.part], out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _turn(numbers: FloatArray, start: float, length: float, part: int, out: FloatArray) -> None:
+    # One value at a time: a vectorised cosine may round a value differently at another place of the table.
+    for i in range(len(numbers)):
+        turns = (numbers[i] - start) / length
+        turns -= np.floor(turns)
+        if part == 2:
+            out[i] = start + length * turns
+        elif part == 0:
+            out[i] = math.cos(2 * math.pi * turns)
+        else:
+            out[i] = math.sin(2 * math.pi * turns)
 
 
 def read_names(unit: str, values: pa.Array, text: TextFormat) -> pa.Array:
@@ -132,7 +176,7 @@ def read_texts(name: str, values: pa.Array, text: TextFormat) -> pa.Array:
 
 def check_schema(columns: Columns, schema: pa.Schema) -> None:
     """Raise if the schema shows a column of another type than declared. Reads no row."""
-    for coordinate in columns.coordinates:
+    for coordinate in (*columns.coordinates, *columns.described):
         kind = schema.field(coordinate.column).type
         if coordinate.kind == "number" and is_text(kind):
             raise _refusal(coordinate, kind)
@@ -149,12 +193,9 @@ def column_of(batch: Batch, name: str) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _levels(columns: Columns) -> dict[str, tuple[Level, ...]]:
-    found: dict[str, tuple[Level, ...]] = {}
-    for coordinate in columns.coordinates:
-        if coordinate.level is not None:
-            found[coordinate.column] = (*found.get(coordinate.column, ()), coordinate.level)
-    return found
+def _levels(coordinates: tuple[Coordinate, ...]) -> dict[str, tuple[Level, ...]]:
+    """Levels of the columns that have some."""
+    return {coordinate.column: coordinate.levels for coordinate in coordinates if coordinate.levels}
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -168,12 +209,10 @@ def _encoded(values: pa.Array) -> pa.Array:
 
 
 @lru_cache
-def _missing_values(
-    kind: Literal["number", "date", "level"], text: TextFormat, levels: tuple[Level, ...]
-) -> tuple[str, ...]:
+def _missing_values(kind: Kind, text: TextFormat, levels: tuple[Level, ...]) -> tuple[str, ...]:
     """Spellings to look for: those that are no levels and, of a number or date, that would be one."""
     spellings = tuple(spelling for spelling in text.missing_values if spelling not in levels)
-    if kind == "level" or not spellings:
+    if kind in ("level", "other") or not spellings:
         return spellings
     numbers = _TEXT_READERS[kind](pa.array(spellings, pa.large_string()), text, None)
     return tuple(np.array(spellings)[~np.isnan(numbers)].tolist())
@@ -199,8 +238,6 @@ def _text_date(values: pa.Array, text: TextFormat, _: object) -> FloatArray:
 def _text_level(values: pa.Array, text: TextFormat, level: object) -> FloatArray:
     if isinstance(level, bool):
         same = pc.equal(parse_booleans(values), level)
-    elif level is None:
-        same = _zeros(values)
     elif isinstance(level, str):
         same = pc.equal(values, level)
     else:
@@ -209,7 +246,11 @@ def _text_level(values: pa.Array, text: TextFormat, level: object) -> FloatArray
     return _floats(same)
 
 
-_TEXT_READERS = {"number": _text_number, "date": _text_date, "level": _text_level}
+def _text_any(values: pa.Array, _: TextFormat, __: object) -> FloatArray:
+    return _floats(_ones(values))
+
+
+_TEXT_READERS = {"number": _text_number, "date": _text_date, "level": _text_level, "other": _text_any}
 
 
 def _typed(coordinate: Coordinate, values: pa.Array) -> FloatArray:
@@ -251,17 +292,19 @@ def _typed_date(values: pa.Array, _: object) -> pa.Array | None:
 def _typed_level(values: pa.Array, level: object) -> pa.Array | None:
     if pa.types.is_null(values.type):
         return values
-    if level is None:
-        return _zeros(values)
     same = pc.equal(values, pa.scalar(level).cast(values.type))
     return pc.if_else(pc.is_nan(values), None, same) if pa.types.is_floating(values.type) else same
 
 
-def _zeros(values: pa.Array) -> pa.Array:
-    return pc.if_else(values.is_valid(), False, pa.scalar(None, pa.bool_()))
+def _typed_any(values: pa.Array, _: object) -> pa.Array | None:
+    return values if pa.types.is_null(values.type) else _ones(values)
 
 
-_TYPED_READERS = {"number": _typed_number, "date": _typed_date, "level": _typed_level}
+def _ones(values: pa.Array) -> pa.Array:
+    return pc.if_else(pc.is_null(values, nan_is_null=True), pa.scalar(None, pa.bool_()), True)
+
+
+_TYPED_READERS = {"number": _typed_number, "date": _typed_date, "level": _typed_level, "other": _typed_any}
 
 
 def _refusal(coordinate: Coordinate, kind: pa.DataType) -> DataError:
@@ -270,8 +313,10 @@ def _refusal(coordinate: Coordinate, kind: pa.DataType) -> DataError:
 
 
 _WANTED = {"number": "numbers or booleans", "date": "dates or times", "level": "values like its levels"}
+_WANTED["other"] = _WANTED["level"]
 _HINTS = {
     "number": "Choose columns by name: bounds={'age': (0, 120), 'day': (date, date), 'kind': ['a', 'b']}",
     "date": "Give its bounds as numbers",
     "level": "Give levels of the same type as the column",
+    "other": "Give levels of the same type as the column",
 }

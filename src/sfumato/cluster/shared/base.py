@@ -6,7 +6,8 @@ import copy
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -22,12 +23,15 @@ from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
 from sfumato.cluster.shared.keywords import with_advice
 from sfumato.cluster.shared.levels import (
     LEVELS_SHARE,
+    MOST_LEVELS,
+    PRIVATE,
+    FoundLevels,
+    expected_levels,
     find_levels,
     level_steps,
     most_levels,
     private_columns,
     room_for_levels,
-    with_more_levels,
 )
 from sfumato.cluster.shared.parameters import (
     DEFAULT_EPSILON,
@@ -38,18 +42,32 @@ from sfumato.cluster.shared.parameters import (
     parameter,
     with_shared_text,
 )
+from sfumato.cluster.shared.profiles import find_profiles, profile_steps
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
 from sfumato.curator.levels import move_to, open_levels, table_with_levels
-from sfumato.curator.tables import as_numbers
+from sfumato.curator.tables import as_numbers, check_described, describe
 from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
-from sfumato.domain.columns import Columns, names_columns, read_bounds
+from sfumato.domain.columns import (
+    Columns,
+    Coordinate,
+    Described,
+    described_columns,
+    named_bounds,
+    names_columns,
+    read_bounds,
+)
+from sfumato.domain.levels import with_levels
+from sfumato.domain.measure import Scaling
+from sfumato.errors import ParameterError
 from sfumato.public.models import Model, encode
+from sfumato.public.profiles import Profiles
 from sfumato.release import Release
 
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, for bounds="private"; tuned: docs/notes/constants.md#bounds
+PROFILES_SHARE = Fraction(1, 6)  # of the budget, for profiles="auto"
 _UNIT_BOX = (-1.0, 1.0)
 
 
@@ -67,6 +85,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     """
 
     _most_columns: ClassVar[int] = MOST_COLUMNS  # up to which a fit adds columns for private levels
+    _explains: ClassVar[bool] = True  # whether a fit on named columns buys profiles unless told otherwise
+    _covers: ClassVar[bool] = True  # whether every row is in a cluster
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -78,21 +98,28 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         self, table: Table, plan_for: Callable[[Domain], Plan], compute: Callable[[Curator], Model]
     ) -> Table:
         """Charge the plan, let `compute` ask the curator, and publish. Return the table with all levels."""
-        priced = self._priced(plan_for(table.domain), table.domain)
-        private = private_columns(self.bounds)
-        most = most_levels(plan_for, table.domain, len(private), self._most_columns) if private else 0
+        priced = self._priced(plan_for(table.domain.measured), table.domain)
+        private, described = private_columns(self.bounds), self._private_described
+        most = self._most_levels(plan_for, table.domain.n_features, len(private))
         bought = purchases(*self.get_params(deep=False).values())
         after_purchases(PrivacyStatement(priced.budget, table.domain.unit, (), False), bought)  # may raise
 
-        def within_bounds(curator: Curator) -> Model:
+        def within_bounds(curator: Curator) -> tuple[Model, Profiles | None]:
             nonlocal table
             if self._private_bounds:
-                curator.narrow(*find_bounds(curator))
-            if private:
-                table = self._with_levels(table, most, plan_for, curator)
-            return compute(curator)
+                space = Domain.from_bounds(
+                    find_bounds(curator), table.domain.n_features, outside=self.outside
+                )
+                curator.narrow(table.scaling.applied(replace(space, unit=table.domain.unit), (), table.names))
+            found: dict[str, FoundLevels] = {}
+            if private or described:
+                room = room_for_levels(most, private, self.missing) if private else MOST_LEVELS
+                found = find_levels((*private, *described), room, curator)
+                table = self._with_levels(table, found, plan_for, curator)
+            model = compute(curator)
+            return model, self._profiled(table, found, model, curator)
 
-        found, domain, privacy = run(
+        (model, profiles), domain, privacy = run(
             table,
             priced,
             within_bounds,
@@ -100,19 +127,82 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             ledger=self.ledger,
             seed=as_seed(self.random_state),
         )
-        self._publish(found, domain, after_purchases(privacy, bought), table.columns)
+        model = model.moved(domain.measure.inverse) if domain.measure else model
+        self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles)
         return table
 
+    def _most_levels(self, plan_for: Callable[[Domain], Plan], n_features: int, n_private: int) -> int:
+        """Number of levels per column that a fit may find, if `bounds` leave any to it."""
+        if not n_private:
+            return 0
+        return most_levels(
+            lambda n: plan_for(self.domain(n).measured), n_features, n_private, self._most_columns
+        )
+
     def _with_levels(
-        self, table: Table, most: int, plan_for: Callable[[Domain], Plan], curator: Curator
+        self,
+        table: Table,
+        found: Mapping[str, FoundLevels],
+        plan_for: Callable[[Domain], Plan],
+        curator: Curator,
     ) -> Table:
-        """Find the levels that are not public, and let the curator ask for them from now on."""
-        names = private_columns(self.bounds)
-        found = find_levels(names, room_for_levels(most, names, self.missing), curator)
-        table = table_with_levels(table, {name: found[name].levels for name in names}, self.missing)
-        move_to(curator, table, self._priced(plan_for(table.domain), table.domain))
+        """The table with the levels that were found. The curator asks for them from now on."""
+        levels = {name: found[name].levels for name in private_columns(self.bounds)}
+        table = table_with_levels(table, levels, self.missing)
+        move_to(curator, table, self._priced(plan_for(table.domain.measured), table.domain))
         self._name_columns(table)
         return table
+
+    def _profiled(
+        self, table: Table, found: Mapping[str, FoundLevels], model: Model, curator: Curator
+    ) -> Profiles | None:
+        """Profiles of the clusters of a model, if the plan pays for them."""
+        if not self._profile_share:
+            return None
+        columns = self._described(table, curator.space, {name: list(found[name].levels) for name in found})
+        describe(curator, table, [coordinate for coordinate, _ in columns])
+        told = [described for _, described in columns]
+        return find_profiles(curator, model.partition, told, complete=self._covers)
+
+    def _described(
+        self, table: Table, space: Domain, found: Mapping[str, list[str]]
+    ) -> list[tuple[Coordinate, Described]]:
+        """How the columns that profiles tell about are read, and what is known about them."""
+        declared = named_bounds(plain(self.bounds))
+        if not declared:
+            n_features = space.n_features
+            names = table.names or tuple(f"column {j}" for j in range(1, n_features + 1))
+            declared = dict(zip(names, zip(space.low, space.high, strict=True), strict=True))
+        declared |= self._declared_beside
+        return described_columns({name: found.get(name, value) for name, value in declared.items()})
+
+    @property
+    def _declared_beside(self) -> dict[str, Any]:
+        """Bounds of the columns of `describe`."""
+        if self.describe is None:
+            return {}
+        if isinstance(self.describe, Mapping):
+            return dict(plain(self.describe))
+        if isinstance(self.describe, str) or not isinstance(self.describe, Sequence):
+            raise ParameterError(f"`describe` must be a list of columns or a mapping, got {self.describe!r}")
+        known = named_bounds(plain(self.bounds))
+        return {name: PRIVATE for name in self.describe if name not in known}
+
+    @property
+    def _private_described(self) -> tuple[str, ...]:
+        """Columns that are only described, whose levels are to be found."""
+        return private_columns(self._declared_beside) if self._profile_share else ()
+
+    @property
+    def _profile_share(self) -> Fraction:
+        """Share of the budget for profiles."""
+        if self.profiles == "auto":
+            explains = self._explains and names_columns(self.bounds)
+            return PROFILES_SHARE if explains or self.describe is not None else Fraction(0)
+        share = Fraction(str(self.profiles))
+        if not share and self.describe is not None:
+            raise ParameterError(f"`profiles` must be positive with `describe`, got {self.profiles!r}")
+        return share
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
@@ -134,9 +224,13 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
         if self._private_bounds:
             plan = plan.after(bounds_steps(domain.n_features), BOUNDS_SHARE)
-        if private := private_columns(self.bounds):
-            plan = plan.after(level_steps(len(private)), LEVELS_SHARE)
-        return calibrate(plan, self._budget(), domain.unit.max_rows)
+        if share := self._profile_share:
+            n_columns = len(named_bounds(plain(self.bounds))) or domain.n_features
+            plan = plan.then(profile_steps(n_columns + len(self._declared_beside)), share)
+        if n_private := len(private_columns(self.bounds)) + len(self._private_described):
+            plan = plan.after(level_steps(n_private), LEVELS_SHARE)
+        priced = calibrate(plan, self._budget(), domain.unit.max_rows)
+        return replace(priced, note=domain.measure.words)
 
     def _budget(self) -> Budget:
         return as_budget(self.epsilon, self.delta, self.rho)
@@ -153,11 +247,23 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         """
         unit = Unit(self.unit, plain(self.max_rows_per_unit))
         if names_columns(self.bounds):
-            domain = read_bounds(plain(self.bounds), None, unit, outside=self.outside)[1]
-            n_more = n_features - domain.n_features if private_columns(self.bounds) else 0
-            return with_more_levels(domain, n_more)
+            columns, domain = read_bounds(plain(self.bounds), None, unit, outside=self.outside)
+            private, n_more = private_columns(self.bounds), n_features - domain.n_features
+            if private and n_more > 0:
+                columns, domain = with_levels(columns, domain, expected_levels(private, n_more))
+            return self._scaling.applied(domain, columns.coordinates)
         bounds = _UNIT_BOX if self._private_bounds else plain(self.bounds)
-        return Domain.from_bounds(bounds, n_features, unit, self.outside)
+        return self._scaling.applied(Domain.from_bounds(bounds, n_features, unit, self.outside))
+
+    @property
+    def _scaling(self) -> Scaling:
+        """The rule by which columns are measured."""
+        return Scaling(self.scale, plain(self.weights), self._shared_unit)
+
+    @property
+    def _shared_unit(self) -> str | None:
+        """Why all columns must share a unit, if they must: for example a parameter is a length."""
+        return None
 
     def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
         """Check the public facts of a table: its columns and bounds. Reads no rows from files."""
@@ -165,9 +271,15 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         unit = Unit(self.unit, plain(self.max_rows_per_unit)) if people else Unit()
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else plain(self.bounds)
-        table = open_table(X, bounds, unit, self.missing, self.outside, name=name, validate=validate)
-        if private := private_columns(self.bounds):
-            table = open_levels(table, private, self.missing)
+        scaling = self._scaling if not self._private_bounds else Scaling(None)
+        options = {"scaling": scaling, "name": name, "validate": validate}
+        table = open_table(X, bounds, unit, self.missing, self.outside, **options)
+        table = dataclasses.replace(table, scaling=self._scaling)
+        if beside := self._declared_beside:
+            check_described(table, [coordinate for coordinate, _ in described_columns(beside)])
+        private, described = private_columns(self.bounds), self._private_described
+        if private or described:
+            table = open_levels(table, private, self.missing, described)
         if table.columns is not None:
             self._name_columns(table)
         return table
@@ -177,8 +289,14 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         self.feature_names_in_ = np.array(table.names, dtype=object)
 
     def _publish(
-        self, model: Model, domain: Domain, privacy: PrivacyStatement, reading: Columns | None
+        self,
+        model: Model,
+        domain: Domain,
+        privacy: PrivacyStatement,
+        reading: Columns | None,
+        profiles: Profiles | None = None,
     ) -> None:
+        """Set the attributes of a fitted estimator, from a model in the user's units."""
         for name, value in model.attributes().items():
             setattr(self, f"{name}_", value)
         published = {
@@ -191,7 +309,10 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         }
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
-        self.release_ = Release(type(self).__name__, parameters, domain, columns, model, privacy, reading)
+        self.profiles_ = profiles
+        self.release_ = Release(
+            type(self).__name__, parameters, domain, columns, model, privacy, reading, profiles
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling and copying. An epsilon that was not given stays so: the class supplies it."""
@@ -253,13 +374,13 @@ class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
             raise AttributeError(
                 "labels_ needs the training rows, which only the fitted object keeps. Use predict(X)"
             )
-        return labels_of(self._table, self.release_.model.predict)
+        return labels_of(self._table, self.release_.label)
 
     def plan(self, n_features: int) -> PricedPlan:
         """What a fit on `n_features` columns will ask and spend. Prints as a table. Spends nothing."""
         check_fields(self)
         domain = self.domain(n_features)
-        return self._priced(self._plan(domain), domain)
+        return self._priced(self._plan(domain.measured), domain)
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
         """Public facts about the method for a forecast, for example what it can tell from noise.

@@ -25,7 +25,7 @@ from scipy.stats import nbinom
 
 from sfumato.budget import Plan, PrivacyStatement, Step, calibrate
 from sfumato.budget.bought import Bought, plain, purchases
-from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
+from sfumato.cluster.shared.parameters import OF_FITS, SharedParameters, as_budget, as_seed, takes_shared
 from sfumato.curator import Noisy, Questions, histograms_sensitivity, open_table, run
 from sfumato.domain import FloatArray, Grid, IntArray, Unit
 from sfumato.errors import NoiseWarning, ParameterError
@@ -328,7 +328,7 @@ class EstimatedBounds(Sequence[tuple[Bought, ...]]):
         return (self.low, self.high)[index]
 
 
-@takes_shared("bounds")
+@takes_shared("bounds", *OF_FITS)
 def estimate_bounds(
     X: Any, columns: Sequence[str] | None = None, *, shared: SharedParameters
 ) -> EstimatedBounds:

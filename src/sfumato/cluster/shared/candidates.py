@@ -124,6 +124,9 @@ def find_candidates(curator: Questions, n_clusters: int) -> Candidates:
     else:
         projection = None
         low, high = np.maximum(middle - reach, domain.low), np.minimum(middle + reach, domain.high)
+        for block in domain.blocks:  # rows are at its corners
+            own = slice(block.start, block.stop)
+            low[own], high[own] = domain.low[own], domain.high[own]
     boxes = _divide(curator, _first_boxes(low, high, n_clusters, projection), n_clusters, noisy_rows)
     points = _box_means(curator, boxes, projection)
     best = np.argsort(-boxes.rows, kind="stable")[: max_candidates(n_clusters)]
@@ -194,7 +197,7 @@ def _n_directions(n_clusters: int, n_features: int) -> int:
 
 def _frame(curator: Questions) -> tuple[FloatArray, float, float]:
     """Noisy mean of all rows, radius around it that contains most rows, and noisy number of rows."""
-    domain, origin = curator.domain, curator.domain.midpoint[None]
+    domain, origin = curator.domain, curator.domain.middle[None]
     radius = distance_edges(domain, BOX_BINS_PER_OCTAVE, BOX_OCTAVES)[-1:] / 2
     noisy = curator.sums("middle", Voronoi(origin), origin, radius)
     middle = domain.clip(origin + _mean_moves(noisy))
@@ -233,12 +236,15 @@ def _box_means(curator: Questions, boxes: _Boxes, projection: FloatArray | None)
     """Noisy mean of the projected rows in each box, clipped to a ball around it."""
     # The rows are projected before they reach the tree.
     tree = Tree(boxes.tree.columns, boxes.tree.thresholds, boxes.tree.children)
-    diagonals = np.linalg.norm(boxes.high - boxes.low, axis=1)
-    radii = np.maximum(diagonals / 2, 1e-9 * diagonals.max())
-    noisy = curator.sums("box means", tree, boxes.middles, radii, projection)
+    if projection is None:
+        middles, reaches = curator.domain.balls(boxes.low, boxes.high)
+    else:
+        middles, reaches = boxes.middles, np.linalg.norm(boxes.high - boxes.low, axis=1) / 2
+    radii = np.maximum(reaches, 2e-9 * reaches.max())
+    noisy = curator.sums("box means", tree, middles, radii, projection)
     # All levels together give a far better number of rows than this step alone.
     sizes = np.maximum(boxes.rows, np.sqrt(boxes.variance))
-    return boxes.middles + shrunk_means(noisy.sums, np.maximum(sizes, 1.0), noisy.sum_std)
+    return middles + shrunk_means(noisy.sums, np.maximum(sizes, 1.0), noisy.sum_std)
 
 
 def _mean_moves(noisy: NoisySums) -> FloatArray:

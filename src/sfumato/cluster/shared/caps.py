@@ -12,6 +12,7 @@ from sfumato.budget import Budget, Plan, PrivacyStatement, Step, calibrate
 from sfumato.budget.bought import Bought
 from sfumato.cluster.shared.bounds import noise_of_runs, visible_runs
 from sfumato.cluster.shared.parameters import (
+    OF_FITS,
     MOST_CLUSTERS,
     SharedParameters,
     as_budget,
@@ -151,7 +152,7 @@ class SuggestedCap:
     privacy: PrivacyStatement
 
 
-@takes_shared("bounds", "unit", "max_rows_per_unit")
+@takes_shared("bounds", "unit", "max_rows_per_unit", *OF_FITS)
 def suggest_max_rows(
     X: Any, unit: str, n_clusters: int = 8, *, budget: Budget | None = None, shared: SharedParameters
 ) -> SuggestedCap:

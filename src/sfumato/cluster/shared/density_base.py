@@ -29,9 +29,15 @@ class DensityClusterer(PrivateClusterer, ABC):
     """Base of the methods whose model is a set of spans."""
 
     _most_columns = 6  # a cell has 3^d - 1 neighbours
+    _explains = False  # spans show by themselves where they are
+    _covers = False
 
     # Rows that were clipped to the edge would look like a dense place there.
     outside: Outside = parameter(one_of("clip", "drop"), default="drop", kw_only=True)
+
+    @property
+    def _shared_unit(self) -> str | None:
+        return "the metric is in metres" if getattr(self, "metric", "euclidean") == "geo" else None
 
     @property
     def spans_(self) -> tuple[Span, ...]:

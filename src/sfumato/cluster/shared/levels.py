@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,10 +13,10 @@ import numpy as np
 
 from sfumato.budget import Plan, PrivacyStatement, Step, calibrate
 from sfumato.budget.bought import Bought, plain, purchases
-from sfumato.cluster.shared.parameters import SharedParameters, as_budget, as_seed, takes_shared
+from sfumato.cluster.shared.parameters import OF_FITS, SharedParameters, as_budget, as_seed, takes_shared
 from sfumato.curator import Questions, levels_sensitivity, open_table, run
 from sfumato.curator.levels import open_levels
-from sfumato.domain import Domain, Unit
+from sfumato.domain import Unit
 from sfumato.domain.columns import Missing
 from sfumato.domain.constraints import whole
 from sfumato.errors import NoiseWarning, ParameterError
@@ -82,32 +82,32 @@ def find_levels(names: Sequence[str], most: int, curator: Questions) -> dict[str
     return found
 
 
-def most_levels(plan_for: Callable[[Domain], Plan], domain: Domain, n_columns: int, most_columns: int) -> int:
+def most_levels(plan_for: Callable[[int], Plan], n_features: int, n_columns: int, most_columns: int) -> int:
     """Number of levels per column for which the method can surely make a plan. Public numbers only.
 
     Parameters
     ----------
     plan_for : callable
-        The plan of the method. It raises if there are too many columns.
-    domain : Domain
-        With one coordinate for each of the `n_columns` columns whose levels are not known.
+        The plan of the method for a number of coordinates. It raises if there are too many.
+    n_features : int
+        Number of coordinates before any level of the `n_columns` columns is known.
     n_columns : int
     most_columns : int
         Maximum number of coordinates, unless there are more without any level.
     """
-    plan_for(domain)  # may raise
-    n_most = max(0, min(n_columns * (MOST_LEVELS - 1), most_columns - domain.n_features))
+    plan_for(n_features)  # may raise
+    n_most = max(0, min(n_columns * MOST_LEVELS, most_columns - n_features))
     for n_more in range(1, n_most + 1):
         try:
-            plan_for(with_more_levels(domain, n_more))
+            plan_for(n_features + n_more)
         except ParameterError:
-            return 1 + (n_more - 1) // n_columns
-    return 1 + n_most // n_columns
+            return (n_more - 1) // n_columns
+    return n_most // n_columns
 
 
-def with_more_levels(domain: Domain, n_more: int) -> Domain:
-    """The domain with room for more levels. Their order makes no difference to a plan."""
-    return replace(domain, low=domain.low + (0.0,) * n_more, high=domain.high + (1.0,) * n_more)
+def expected_levels(names: Sequence[str], n_levels: int) -> dict[str, list[str]]:
+    """Levels that stand for `n_levels` which are not known yet, spread over columns."""
+    return {name: [f"level {i}" for i in range(j, n_levels, len(names))] for j, name in enumerate(names)}
 
 
 def room_for_levels(most: int, names: Sequence[str], missing: Missing) -> int:
@@ -146,7 +146,7 @@ class EstimatedLevels(Sequence[Bought]):
         return self.levels[index]
 
 
-@takes_shared("bounds", "outside")
+@takes_shared("bounds", "outside", *OF_FITS)
 def estimate_levels(
     X: Any, columns: Sequence[str], max_levels: int = MOST_LEVELS, *, shared: SharedParameters
 ) -> dict[str, EstimatedLevels]:

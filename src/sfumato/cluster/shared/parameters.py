@@ -20,7 +20,16 @@ import numpy as np
 from sfumato.budget import Budget, Ledger
 from sfumato.domain import Outside
 from sfumato.domain.columns import Missing
-from sfumato.domain.constraints import Constraint, missing_rule, one_of, seed
+from sfumato.domain.constraints import (
+    Constraint,
+    auto_or,
+    between,
+    missing_rule,
+    none_or,
+    one_of,
+    seed,
+)
+from sfumato.domain.measure import Scale
 from sfumato.errors import ParameterError
 
 Number = float | Fraction | str
@@ -75,6 +84,12 @@ class SharedParameters:
         Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
         `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`. In a mapping,
         ``{"levels": "private"}`` finds the levels of a category with a tenth, see `estimate_levels`.
+    scale : "bounds" or None
+        "bounds" measures each column in units of its public bounds, so that a step across them counts the same
+        in each. Columns that share a unit keep it: see docs/columns.md; the plan says which rule applied. None
+        takes all columns as they are, for maps, embeddings and pixels.
+    weights : mapping or sequence, optional
+        How much more a column counts than others: ``{"age": 2}``, or one number per column of an array.
     unit : str, optional
         Column that identifies a person. By default every row counts as a separate person.
     max_rows_per_unit : int
@@ -85,6 +100,12 @@ class SharedParameters:
     outside : {"clip", "drop"}
         Whether rows outside the bounds are moved to the bounds, or left out. Density methods drop them unless
         told otherwise.
+    profiles : "auto" or float
+        Share of the budget for profiles: what is in each cluster, column by column. "auto" is a sixth where
+        `bounds` name columns, or with `describe`; density methods need `describe`. 0 for none.
+    describe : list of str or mapping, optional
+        Columns that profiles tell about beside those of `bounds`. A mapping gives bounds or levels. The levels
+        of columns in a list are found with a part of the budget, as by ``{"levels": "private"}``.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -106,14 +127,19 @@ class SharedParameters:
     delta: Number = parameter(default=0.0, published=False)
     rho: Number | None = parameter(default=None, published=False)
     bounds: Any = parameter(default=None, published=False)
+    scale: Scale | None = parameter(none_or(one_of("bounds")), default="bounds")
+    weights: Any = parameter(default=None)
     unit: str | None = parameter(default=None, published=False)
     max_rows_per_unit: int = parameter(default=1, published=False)
     missing: Missing = parameter(missing_rule, default="error")
     outside: Outside = parameter(one_of("clip", "drop"), default="clip")
+    profiles: float | Auto = parameter(auto_or(between(0, 1, open_high=True)), default="auto")
+    describe: Any = parameter(default=None, published=False)
     ledger: Ledger | None = parameter(default=None, published=False)
     random_state: int | None = parameter(seed, default=None, published=False)
 
 
+OF_FITS = ("scale", "weights", "profiles", "describe")  # shared parameters that only a fit has
 SHARED = tuple(field.name for field in dataclasses.fields(SharedParameters))
 
 

@@ -9,7 +9,8 @@ import numba
 import numpy as np
 
 from sfumato.budget.records import Sensitivity
-from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
+from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_shape
+from sfumato.domain.blocks import Block, lies_within
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Aggregate, check_columns
@@ -33,11 +34,16 @@ class GroupedSums(Aggregate):
     only: by w = 2^27 in the count, by 0 or w in the count of clipped rows, and by a lattice vector u with
     ||u||_2 <= R = 2^29 in the sum, in exact integers. Hence L2^2 <= 2 w^2 + R^2 and, by Cauchy-Schwarz, L1 <=
     2 w + sqrt(d) R, over 2 + d entries. Origins and radii must be public. Proof: docs/proofs/lattice.md.
+
+    A category counts as at most 4 of these d columns, however many levels it has: in its coordinates, a row is
+    a corner of a simplex and the origin a point of it, so the L1 norm of the displacement is at most twice its
+    L2 norm. One unit covers the rounding of the origin. Proof: docs/proofs/categories.md.
     """
 
     partition: Partition
     origins: FloatArray  # (n_groups, d)
     radii: FloatArray  # (n_groups,); at least 1e-290
+    domain: Domain | None = None  # of rows and origins, if it has categories
 
     def __post_init__(self) -> None:
         check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])
@@ -47,17 +53,20 @@ class GroupedSums(Aggregate):
         # Casting NaN to an integer can give anything, beyond the sensitivity.
         if not (np.isfinite(self.origins).all() and np.isfinite(self.radii).all()):
             raise ParameterError("`origins` and `radii` must be finite, got NaN or infinity somewhere")
+        if self.domain and not lies_within(self.domain.blocks, self.origins, np.array(self.domain.high)):
+            raise ParameterError("`origins` must be distributions in each category, got others. Clip them")
 
     @staticmethod
-    def sensitivity_in(n_features: int) -> Sensitivity:
+    def sensitivity_in(n_features: int, blocks: tuple[Block, ...] = ()) -> Sensitivity:
         """Sensitivity for one row of `n_features` columns, for a plan to declare in advance."""
-        l1 = 2 * COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2)
+        squared_l1 = n_features + sum(block.squared_l1 - block.size for block in blocks)
+        l1 = 2 * COUNT_WEIGHT + math.isqrt(squared_l1 * LATTICE_RADIUS**2) + len(blocks)
         spread = COUNT_WEIGHT + LATTICE_RADIUS if n_features == 1 else 2 * LATTICE_RADIUS
         return Sensitivity(l1, 2 * COUNT_WEIGHT**2 + LATTICE_RADIUS**2, spread, 2 + n_features)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return self.sensitivity_in(self.origins.shape[1])
+        return self.sensitivity_in(self.origins.shape[1], self.domain.blocks if self.domain else ())
 
     def zero(self) -> IntArray:
         return np.zeros((len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)

@@ -42,7 +42,7 @@ class FileEngine:
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return self.domain.n_features
+        return self.columns.width
 
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""

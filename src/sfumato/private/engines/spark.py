@@ -77,7 +77,7 @@ class SparkEngine:
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return self.domain.n_features
+        return self.columns.width
 
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""

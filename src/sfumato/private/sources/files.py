@@ -77,7 +77,7 @@ class FileSource:
     def check_types(self, columns: Columns) -> None:
         """Raise if the schema shows a column of another type than declared."""
         in_path = set(self.files.in_path_names) if self.files else set()
-        typed = tuple(c for c in columns.coordinates if c.column not in in_path)
+        typed = tuple(c for c in (*columns.coordinates, *columns.described) if c.column not in in_path)
         unit = None if columns.unit in in_path else columns.unit
         check_schema(Columns(typed, unit, text=columns.text), self.dataset.schema)
 

@@ -45,7 +45,7 @@ class FrameSource:
     def check_types(self, columns: Columns) -> None:
         """Raise if a column has another type than declared."""
         fields = {name: self._kind(name) for name in columns.source_names}
-        told = tuple(c for c in columns.coordinates if fields[c.column] is not None)
+        told = tuple(c for c in (*columns.coordinates, *columns.described) if fields[c.column] is not None)
         unit = columns.unit if columns.unit and fields[columns.unit] is not None else None
         known = [(name, kind) for name, kind in fields.items() if kind is not None]
         check_schema(Columns(told, unit, text=columns.text), pa.schema(known))

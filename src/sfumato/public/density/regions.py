@@ -42,6 +42,15 @@ class Regions:
         """Number of spans."""
         return len(self.counts)
 
+    @property
+    def n_cells(self) -> int:
+        """Number of spans, as groups of rows."""
+        return self.n_spans
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Span of each row, or -1 for none."""
+        return self.predict(rows)
+
     def predict(self, rows: FloatArray) -> IntArray:
         """Span of each row, or -1 for none. Rows outside the grid count in the nearest cell."""
         if not len(self.cells):

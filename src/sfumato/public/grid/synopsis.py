@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,8 @@ from scipy.ndimage import uniform_filter
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
-from sfumato.domain import FloatArray, Grid, IntArray, check_shape
+from sfumato.domain import FloatArray, Grid, IntArray, Measure, check_shape
+from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.errors import ParameterError
 from sfumato.public.grid.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means
 from sfumato.public.kmeans import weighted_kmeans
@@ -44,6 +45,8 @@ class GridSynopsis:
         Number of rows, released with noise or public.
     rows_std : float
         Standard deviation of the noise in `noisy_rows`.
+    measure : Measure
+        From the units of the grid to those in which distances are taken.
     """
 
     grid: Grid
@@ -52,6 +55,7 @@ class GridSynopsis:
     laplace: bool
     noisy_rows: float
     rows_std: float
+    measure: Measure = AS_THEY_ARE
 
     def check(self) -> None:
         """Raise if the parts do not fit together, as in a damaged file."""
@@ -60,6 +64,11 @@ class GridSynopsis:
             raise ParameterError(
                 f"noise deviations must not be negative, got {self.noise_std!r} and {self.rows_std!r}"
             )
+
+    def moved(self, measure: Measure) -> GridSynopsis:
+        """The same counts in other units. Distances are taken in the same units as before."""
+        back = measure.inverse if not self.measure else AS_THEY_ARE
+        return replace(self, grid=self.grid.moved(measure), measure=back)
 
     def rows_estimate(self) -> float:
         """Number of rows, at least 1: the released count and the grid's sum, weighted by precision."""
@@ -87,6 +96,9 @@ class GridSynopsis:
         centers : ndarray of shape (n_clusters, d)
         sizes : ndarray of shape (n_clusters,)
         """
+        if self.measure:
+            centers, sizes = self.moved(self.measure).cluster(n_clusters)
+            return self.measure.inverse.of(centers), sizes
         counts = self.estimated_counts()
         if n_clusters > self.grid.n_cells:
             return self._cluster_within_cells(counts, n_clusters)
@@ -115,6 +127,9 @@ class GridSynopsis:
         center_stds : ndarray of shape (n_clusters, d)
         size_stds : ndarray of shape (n_clusters,)
         """
+        if self.measure:
+            center_stds, size_stds = self.moved(self.measure).noise_in(self.measure.of(centers), sizes)
+            return self.measure.inverse.lengths(center_stds), size_stds
         points = self.grid.centers()
         nearest = pairwise_distances_argmin(points, centers)
         squares = np.zeros_like(centers)

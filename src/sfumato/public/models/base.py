@@ -6,7 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray, check_shape
+from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray, Measure, check_shape
+from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
 
 LARGEST_FLOAT = 10 * LARGEST_BOUND  # that a file may hold: sums and squares of larger numbers overflow
@@ -25,6 +26,13 @@ class Model(Protocol):
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator, without the trailing underscore."""
+
+    @property
+    def partition(self) -> Partition:
+        """Clusters as groups of rows: like `predict`, but each row is told by itself."""
+
+    def moved(self, measure: Measure) -> Model:
+        """The same model in other units."""
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Cluster of each row."""

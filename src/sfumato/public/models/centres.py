@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 
-from sfumato.domain import FloatArray, IntArray
+from sfumato.domain import FloatArray, IntArray, Measure
+from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.intervals import Sizes
@@ -80,6 +81,20 @@ class CentreModel:
         if self.synopsis is not None:
             found |= {"synopsis": self.synopsis, "grid": self.synopsis.grid}
         return found
+
+    @property
+    def partition(self) -> Voronoi:
+        """Rows nearest to each centre."""
+        return Voronoi(self.cluster_centers)
+
+    def moved(self, measure: Measure) -> CentreModel:
+        """The same centres in other units."""
+        return replace(
+            self,
+            cluster_centers=measure.of(self.cluster_centers),
+            center_stds=None if self.center_stds is None else measure.lengths(self.center_stds),
+            synopsis=None if self.synopsis is None else self.synopsis.moved(measure),
+        )
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Index of the nearest centre of each row."""

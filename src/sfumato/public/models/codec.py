@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.domain import Domain, FloatArray, Grid, IntArray, Unit
+from sfumato.domain import Domain, FloatArray, Grid, IntArray, Measure, Unit
+from sfumato.domain.blocks import Block
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
@@ -47,6 +48,8 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Coordinate,
         TextFormat,
         Domain,
+        Measure,
+        Block,
         Unit,
     )
 }

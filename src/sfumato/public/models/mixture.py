@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.domain import FloatArray, IntArray
+from sfumato.domain import FloatArray, IntArray, Measure
+from sfumato.domain.partitions import GaussianCells, Partition
 from sfumato.public.intervals import Sizes
 from sfumato.public.mixtures.covariances import SizedComponents
 from sfumato.public.mixtures.mixture import Mixture
@@ -60,6 +61,11 @@ class GroupedModel(ABC):
     def picture(self) -> str:
         """Picture in `sfumato.plot` that suits the model."""
         return "mixture" if self.n_features <= 2 else "saddles"
+
+    @property
+    @abstractmethod
+    def partition(self) -> Partition:
+        """Groups of rows."""
 
     @abstractmethod
     def predict(self, rows: FloatArray) -> IntArray:
@@ -145,6 +151,17 @@ class MixtureModel(GroupedModel):
             "cluster_size_stds": self.size_stds,
             "n_clusters": len(self.means),
         }
+
+    @property
+    def partition(self) -> GaussianCells:
+        """Rows that most probably belong to each component."""
+        return GaussianCells.of(self.weights, self.means, self.covariances)
+
+    def moved(self, measure: Measure) -> MixtureModel:
+        """The same mixture in other units."""
+        covariances = measure.lengths(np.swapaxes(measure.lengths(self.covariances), 1, 2))
+        stds = None if self.mean_stds is None else measure.lengths(self.mean_stds)
+        return replace(self, means=measure.of(self.means), covariances=covariances, mean_stds=stds)
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Most probable component of each row."""

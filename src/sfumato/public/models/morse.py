@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.domain import FloatArray, IntArray
+from sfumato.domain import FloatArray, IntArray, Measure
+from sfumato.domain.partitions import Joined
 from sfumato.errors import ParameterError
 from sfumato.public.mixtures.morse_tree import MorseTree
 from sfumato.public.models.groups import Groups
@@ -65,6 +66,15 @@ class MorseModel(GroupedModel):
             "cluster_sizes": np.bincount(clusters, self.base.sizes, n_clusters),
             "n_clusters": n_clusters,
         }
+
+    @property
+    def partition(self) -> Joined:
+        """Rows whose most probable component is in each cluster, also if `by_basin`."""
+        return Joined(self.base.partition, self.tree.cut(self.n_clusters))
+
+    def moved(self, measure: Measure) -> MorseModel:
+        """The same clusters in other units."""
+        return replace(self, base=self.base.moved(measure))
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Cluster of each row."""

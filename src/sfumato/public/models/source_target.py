@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KDTree
 
-from sfumato.domain import FloatArray, IntArray, check_shape
+from sfumato.domain import FloatArray, IntArray, Measure, check_shape
+from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
 from sfumato.public.models.base import check_places
 
@@ -58,6 +59,19 @@ class SourceTargetModel:
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def partition(self) -> Voronoi:
+        """Rows nearest to each centre."""
+        return Voronoi(self.cluster_centers)
+
+    def moved(self, measure: Measure) -> SourceTargetModel:
+        """The same centres in other units. Costs stay in measured ones."""
+        return replace(
+            self,
+            cluster_centers=measure.of(self.cluster_centers),
+            sanitized_source=measure.of(self.sanitized_source),
+        )
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Index of the centre nearest to each row, or -1 where a sanitised point is at least as near."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
-from sfumato.domain import FloatArray, IntArray
+from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import Regions, check_same_columns
 from sfumato.public.density.spans import Span
@@ -49,6 +49,16 @@ class SpannedModel(ABC):
     @abstractmethod
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
+
+    @property
+    def partition(self) -> Regions:
+        """Spans as groups of rows."""
+        return self.regions
+
+    def moved(self, measure: Measure) -> Self:
+        """The same spans in other units."""
+        histogram = replace(self.histogram, grid=self.histogram.grid.moved(measure))
+        return replace(self, histogram=histogram, regions=replace(self.regions, grid=self.regions.grid.moved(measure)))
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Span of each row, or -1 outside all spans."""

@@ -1,0 +1,150 @@
+"""Quantiles of a column from counts in bins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.domain import FloatArray, IntArray
+from sfumato.domain.columns import Described
+from sfumato.public.profiles.bins import LARGEST_WHOLE, smoothed
+from sfumato.public.profiles.estimates import Estimate
+from sfumato.public.profiles.views import LEAST_SIZE, View
+
+_WITHIN = 1.96  # standard deviations on either side of a 95 % interval
+
+# Tuned: docs/notes/constants.md#profiles
+UNLIKE = (
+    0.25  # how far a cluster's rows within a bin may lie otherwise than the table's, as a part of the bin
+)
+WHOLE = 0.9  # share of the rows at whole numbers from which on a column is taken to hold nothing else
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """How the table's rows lie within the bins of the clusters.
+
+    Parameters
+    ----------
+    points : float array of shape (n_pieces + 1,)
+        Edges of pieces: those of the table's bins and of the clusters' bins.
+    bins : int array of shape (n_pieces,)
+        Bin of the clusters that a piece lies in.
+    parts : float array of shape (n_pieces,)
+        Estimated part of the rows of its bin, in the table.
+    is_whole : bool
+        Whether all values are whole numbers, as far as the table shows.
+    """
+
+    points: FloatArray
+    bins: IntArray
+    parts: FloatArray
+    is_whole: bool
+
+    @classmethod
+    def of(
+        cls, column: Described, fine: FloatArray, noisy_counts: IntArray, std: float, edges: FloatArray
+    ) -> Shape:
+        """Shape from the released counts of the table, without those of missing values."""
+        counts = smoothed(fine, noisy_counts, std)
+        points = np.union1d(fine, edges)
+        middles = (points[1:] + points[:-1]) / 2
+        of_table = (np.searchsorted(fine, middles) - 1).clip(0, len(counts) - 1)
+        widths = np.diff(points)
+        masses = counts[of_table] * widths / np.diff(fine)[of_table]
+        bins = (np.searchsorted(edges, middles) - 1).clip(0, len(edges) - 2)
+        totals = np.bincount(bins, masses, minlength=len(edges) - 1)
+        of_bin = np.bincount(bins, widths, minlength=len(edges) - 1)
+        even = widths / of_bin[bins]
+        parts = np.where(totals[bins] > 0, masses / np.where(totals > 0, totals, 1.0)[bins], even)
+        return cls(points, bins, parts, _is_whole(column, fine, noisy_counts, std))
+
+    @cached_property
+    def before(self) -> FloatArray:
+        """Part of a bin's rows before the left end of each piece."""
+        cumulative = np.cumsum(self.parts)
+        starts = np.flatnonzero(np.append(True, self.bins[1:] != self.bins[:-1]))
+        offsets = np.concatenate([[0.0], cumulative])[starts]
+        found: FloatArray = np.concatenate([[0.0], cumulative[:-1]]) - np.repeat(
+            offsets, np.diff(np.append(starts, len(self.bins)))
+        )
+        return np.clip(found, 0.0, 1.0)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Part of each bin's rows below each point, shape (n_pieces + 1, n_bins)."""
+        n_bins = int(self.bins[-1]) + 1
+        below = (np.arange(n_bins) < self.bins[:, None]).astype(np.float64)
+        below[np.arange(len(self.bins)), self.bins] = self.before
+        return np.vstack([below, np.ones(n_bins)])
+
+
+def _is_whole(column: Described, fine: FloatArray, noisy_counts: IntArray, std: float) -> bool:
+    """Whether values lie at whole numbers only, from the bins around them and those between them."""
+    ends = (column.low, column.high)
+    if column.kind != "number" or any(end != round(end) or abs(end) > LARGEST_WHOLE for end in ends):
+        return False
+    width = float(fine[1] - fine[0])
+    if width == 1.0:
+        return bool(np.diff(fine).max() == 1.0)
+    if width > 0.5:
+        return False
+    at = np.arange(len(noisy_counts)) % round(1 / width) == 0
+    total, between = float(noisy_counts.sum()), float(noisy_counts[~at].sum())
+    noise = std * math.sqrt(len(noisy_counts))
+    return (
+        total > 4 * noise
+        and between + 2 * noise < (1 - WHOLE) * total + 2 * noise * 2
+        and between < total / 4
+    )
+
+
+def quantile(view: View, shape: Shape, column: Described, q: float, *, unlike: float = UNLIKE) -> Estimate:
+    """Quantile of the rows that have a value, with its interval.
+
+    A point v is refused as a quantile if the number of rows below it, minus q times all rows, is too far from
+    0 for its noise, and for what is unknown about the rows within its bin. The interval ends at edges of
+    pieces, since all rows of a piece may have the same value.
+    """
+    linear, counts = view.linear[:-1], view.counts[:-1]
+    covariance = view.covariance[:-1, :-1]
+    ends = (max(float(shape.points[0]), column.low), min(float(shape.points[-1]), column.high))
+    size = float(linear.sum())
+    if size <= LEAST_SIZE * math.sqrt(max(float(covariance.sum()), 0.0)) or counts.sum() <= 0:
+        return Estimate(_value(shape, counts, q, column), *ends)
+    weights = shape.weights - q
+    gaps = weights @ linear
+    noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
+    spread = 2 * np.sqrt(shape.before * (1 - shape.before)) * counts[shape.bins]
+    stds = np.sqrt(np.maximum(noise, 0.0) + (unlike * np.append(spread, 0.0)) ** 2)
+    is_reached = gaps[1:] + _WITHIN * stds[1:] >= 0
+    is_open = gaps[:-1] - _WITHIN * stds[:-1] <= 0
+    first = int(np.argmax(is_reached)) if is_reached.any() else len(is_reached) - 1
+    last = len(is_open) - 1 - int(np.argmax(is_open[::-1])) if is_open.any() else 0
+    low, high = float(shape.points[min(first, last)]), float(shape.points[max(first, last) + 1])
+    if shape.is_whole:
+        low, high = math.ceil(low), math.floor(high)
+    value = _value(shape, counts, q, column)
+    low, high = max(low, ends[0]), min(high, ends[1])
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def _value(shape: Shape, counts: FloatArray, q: float, column: Described) -> float:
+    """Quantile of the estimated counts; without any, the middle of the column."""
+    total = float(counts.sum())
+    if total <= 0:
+        return (column.low + column.high) / 2
+    masses = shape.parts * counts[shape.bins]
+    cumulative = np.cumsum(masses)
+    piece = min(int(np.searchsorted(cumulative, q * total, side="left")), len(masses) - 1)
+    while masses[piece] <= 0 and piece > 0:
+        piece -= 1
+    left, right = float(shape.points[piece]), float(shape.points[piece + 1])
+    within = (q * total - float(cumulative[piece] - masses[piece])) / max(float(masses[piece]), 1e-300)
+    value = left + min(max(within, 0.0), 1.0) * (right - left)
+    if shape.is_whole:
+        value = float(round((left + right) / 2)) if right - left <= 1 else float(round(value))
+    return min(max(value, column.low), column.high)

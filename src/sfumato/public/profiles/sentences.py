@@ -1,0 +1,120 @@
+"""A cluster in one sentence, from the numbers of its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sfumato.domain.columns import Described
+from sfumato.public.profiles.estimates import Estimate, Tells
+from sfumato.public.profiles.wording import cycle_in_words, number, on_cycle, percent, quantity, unit_for
+
+UNREADABLE = (
+    0.5  # a median whose interval is wider than twice this part of the table's middle half is not told
+)
+MOST_SIZE_NOISE = 0.5  # a cluster is not described if half its interval is more than this part of its size
+LEAST_GAP = 0.02  # a level is told only if its share differs by so much from that elsewhere
+
+
+def sentence(profiles: Tells, cluster: int, noun: str, labels: Mapping[str, str], most: int) -> str:
+    """Size of a cluster and the columns that set it apart, in words."""
+    size = profiles.size(cluster)
+    if _half(size) > MOST_SIZE_NOISE * size.value:
+        return f"Too few {noun} to describe: at most {_count(size.high, size)}."
+    told = f"About {number(size.value, unit_for(_half(size), least=1.0))} {noun}"
+    told += f" ({_count(size.low, size)} to {_count(size.high, size)})"
+    alone = profiles.n_clusters == 1
+    chosen = [name for name, _, is_clear in profiles.distinct(cluster) if is_clear or alone]
+    facts = [fact for name in chosen if (fact := _fact(profiles, cluster, name, labels))][:most]
+    facts += _flat_cycles(profiles, cluster, chosen, labels)[: max(most - len(facts), 0)]
+    if facts:
+        return f"{told}: {', '.join(facts)}."
+    if chosen or alone:
+        return f"{told}. The noise hides what they are like."
+    return f"{told}. No column sets them apart from the others beyond the noise."
+
+
+def _count(end: float, size: Estimate) -> str:
+    """End of the interval of a size, to a tenth of its width."""
+    return number(end, unit_for(_half(size) / 10, least=1.0))
+
+
+def _half(three: Estimate) -> float:
+    return (three.high - three.low) / 2
+
+
+def _fact(profiles: Tells, cluster: int, name: str, labels: Mapping[str, str]) -> str:
+    """What a column says about a cluster, or nothing if the noise hides it."""
+    column = profiles.column(name)
+    match column.kind:
+        case "level":
+            return _level(profiles, cluster, column, labels)
+        case "cycle":
+            told = profiles.direction(cluster, name)
+            if not told.is_clear:
+                return ""
+            half = (told.high - told.low) / 2
+            width = (column.high - column.low) / max(len(profiles.bars(cluster, name).shares) - 1, 1)
+            start, end = (on_cycle(column, part, width) for part in told.half)
+            at = on_cycle(column, told.value, half)
+            middle = f"half of them from {start} to {end}"
+            return _labelled(name, labels, f"around {at} ({middle})")
+        case _:
+            return _middle(profiles, cluster, column, labels)
+
+
+def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[str, str]) -> str:
+    """Median and middle half of numbers or dates."""
+    name = column.column
+    low, median, high = (profiles.quantile(cluster, name, q) for q in (0.25, 0.5, 0.75))
+    usual = profiles.quantile(None, name, 0.75).value - profiles.quantile(None, name, 0.25).value
+    spread = max(usual, high.value - low.value)
+    if median.high - median.low > UNREADABLE * spread and median.high > median.low and spread > 0:
+        return ""
+    is_whole = profiles.is_whole(name)
+    texts = [quantity(column, q.value, _half(q), is_whole=is_whole) for q in (low, median, high)]
+    if texts[0] == texts[1] == texts[2]:
+        return _labelled(name, labels, f"mostly {texts[1]}")
+    unit = f" {column.unit}" if column.unit and column.kind == "number" else ""
+    start = texts[0].removesuffix(unit)
+    return _labelled(name, labels, f"around {texts[1]} (half of them {start} to {texts[2]})")
+
+
+def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str, str]) -> str:
+    """The level that says most: the usual one if it stands out, else the one that differs most."""
+    own = profiles.bars(cluster, column.column)
+    rest = profiles.elsewhere(cluster, column.column) if profiles.n_clusters > 1 else None
+    gaps = own.shares - rest.shares if rest is not None else own.shares
+    top, widest = int(np.argmax(own.shares)), int(np.argmax(np.abs(gaps)))
+    chosen = top if own.shares[top] > 0.5 and gaps[top] >= gaps.max() / 2 else widest
+    # The interval of the cluster must leave out the share elsewhere: otherwise nothing is told.
+    if rest is not None:
+        other = float(rest.shares[chosen])
+        if own.lows[chosen] <= other <= own.highs[chosen] or abs(gaps[chosen]) < LEAST_GAP:
+            return ""
+    share = float(own.shares[chosen])
+    half = float(own.highs[chosen] - own.lows[chosen]) / 2
+    text = "no value" if chosen == len(own.shares) - 1 else str(own.labels[chosen])
+    how = "mostly" if own.lows[chosen] > 0.5 else "often"
+    if rest is not None and how == "often":
+        how = "more often" if gaps[chosen] > 0 else "less often"
+    numbers = percent(share, half)
+    if rest is not None:
+        numbers += f", elsewhere {percent(other, float(rest.highs[chosen] - rest.lows[chosen]) / 2)}"
+    return _labelled(column.column, labels, f"{how} {text} ({numbers})")
+
+
+def _flat_cycles(profiles: Tells, cluster: int, chosen: list[str], labels: Mapping[str, str]) -> list[str]:
+    """Cycles that are the same all through, as far as the noise can tell."""
+    cycles = [c for c in profiles.columns if c.kind == "cycle" and c.column not in chosen]
+    return [
+        _labelled(column.column, labels, f"all through {cycle_in_words(column)}")
+        for column in cycles
+        if profiles.direction(cluster, column.column).is_flat
+    ]
+
+
+def _labelled(name: str, labels: Mapping[str, str], text: str) -> str:
+    label = labels.get(name, name).strip()
+    return f"{label} {text}" if label else text
