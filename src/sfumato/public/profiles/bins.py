@@ -39,14 +39,14 @@ def table_edges(column: Described) -> FloatArray:
     array([-0.5,  0.5,  1.5,  2.5])
     """
     if column.kind == "level":
-        return np.arange(len(column.levels) + 2) - 0.5
+        return np.arange(len(column.levels) + 2, dtype=np.float64) - 0.5
     if column.kind == "cycle":
         n = FINER * _n_parts(column)
         return np.asarray(np.linspace(column.low, column.high, n + 1), dtype=np.float64)
     low, high = column.low, column.high
     if low == round(low) and high == round(high) and max(abs(low), abs(high)) <= LARGEST_WHOLE:
         return _whole_edges(column, round(low), round(high))
-    step = (high - low) / (MANY_FINE)
+    step = (high - low) / MANY_FINE
     octaves = low + step / 2.0 ** np.arange(OCTAVES, 0, -1)
     middle = low + step * np.arange(1, MANY_FINE)
     edges = [low, np.nextafter(low, math.inf), *octaves, *middle, high, np.nextafter(high, math.inf)]
@@ -61,7 +61,7 @@ def _whole_edges(column: Described, low: int, high: int) -> FloatArray:
     before = 0.0 if column.kind == "date" else 0.5
     if parts:
         return low + (np.arange(width * parts + 2) - before) / parts
-    step = math.ceil(width / (MANY_FINE))
+    step = math.ceil(width / MANY_FINE)
     octaves = 2 ** np.arange(max(step - 1, 1).bit_length())
     inner = np.concatenate([octaves[octaves < step], np.arange(step, width, step)])
     return low - before + np.array([0, *inner, width, width + 1], dtype=np.float64)

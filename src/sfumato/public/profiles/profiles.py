@@ -69,7 +69,7 @@ class Profiles:
     >>> found.distinct(1)[0].is_clear
     True
     >>> print(found.sentence(0, noun="stays"))
-    About 503 stays (494 to 513): ward mostly Medicine (81 %, elsewhere 39 %).
+    About 500 stays (494 to 515): ward mostly Medicine (81 %, elsewhere 39 %).
     """
 
     columns: tuple[Described, ...]

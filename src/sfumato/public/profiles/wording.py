@@ -9,19 +9,6 @@ from sfumato.domain.columns import Described
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September"]
 MONTHS += ["October", "November", "December"]
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _EPOCH = datetime.datetime(1970, 1, 1)  # days are in UTC throughout
 _FIRST, _LAST = -719_162.0, 2_932_896.0  # days of the years 1 to 9999
