@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sfumato.budget import PrivacyStatement
 from sfumato.budget.bought import Bought, plain, purchases
+from sfumato.budget.paid_rows import check_cost_follows, paid_rows
 from sfumato.domain import Ball, Domain, FloatArray
 from sfumato.domain.arrays import checked
 from sfumato.domain.partitions import project
@@ -86,12 +87,13 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         y : None
             Ignored, for compatibility with scikit-learn.
         """
+        check_cost_follows(X, [self.bounds])
         self._checked(X, reset=True)
         d = int(self.n_features_in_)
         self._check_parameters(d)
         self._domain = Domain.from_bounds(plain(self.bounds), d)
         self.components_ = orthonormal(self.n_components, d, self.seed)
-        self.bounds_ = _with_cost(_ball_around(self._domain, self.components_), purchases(self.bounds))
+        self.bounds_ = with_cost(ball_around(self._domain, self.components_), purchases(self.bounds))
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -102,7 +104,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X : array-like of shape (n, d)
         """
         check_is_fitted(self, "components_")
-        return project(self._domain.clip(self._checked(X, reset=False)), self.components_)
+        rows = self._domain.clip(self._checked(X, reset=False))
+        return paid_rows(project(rows, self.components_), purchases(self.bounds))
 
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Points that project to the given ones, as near to the middle of the bounds as possible.
@@ -138,15 +141,15 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
 
 
-def _with_cost(ball: Ball, paid: tuple[PrivacyStatement, ...]) -> Ball:
-    """The ball, whose numbers state what the bounds cost if these were bought."""
+def with_cost(ball: Ball, paid: tuple[PrivacyStatement, ...]) -> Ball:
+    """The ball, whose numbers state what was paid for what it depends on."""
     if not paid:
         return ball
     center = tuple(Bought(number, paid) for number in ball.center)  # type: ignore[union-attr]
     return Ball(Bought(ball.radius, paid), center)  # type: ignore[arg-type]
 
 
-def _ball_around(domain: Domain, components: FloatArray) -> Ball:
+def ball_around(domain: Domain, components: FloatArray) -> Ball:
     """Ball that contains the projection of the whole domain, whatever the rounding.
 
     Orthonormal directions never lengthen a vector. For a box, each coordinate also has a bound of its own.

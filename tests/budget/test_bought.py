@@ -101,7 +101,10 @@ def test_bounds_follow_a_projection(tmp_path):
     projection = RandomProjection(bounds=bounds).fit(ROWS)
     epsilon = stated(projection.bounds_, projection.transform(ROWS), ledger=ledger)
     assert epsilon == ledger.spent().epsilon == 1.5
-    assert stated(RandomProjection(bounds=bounds.value).fit(ROWS).bounds_, projection.transform(ROWS)) == 1
+    public = RandomProjection(bounds=bounds.value).fit(ROWS)
+    assert stated(public.bounds_, public.transform(ROWS)) == 1
+    with pytest.raises(ParameterError, match=r"cost epsilon=0.5\. `bounds` must carry this"):
+        stated(public.bounds_, projection.transform(ROWS))
 
 
 def test_bounds_follow_tuples_single_numbers_and_factors(bounds):
