@@ -28,26 +28,32 @@ if _typing.TYPE_CHECKING:
     from sfumato.curator.inspection import check
     from sfumato.domain import Ball
     from sfumato.domain.text import scan_csv
+    from sfumato.pca import PrivatePCA
+    from sfumato.pipelines import check_pipeline
     from sfumato.planner import recommend
+    from sfumato.preprocessing import PublicScaler
     from sfumato.projection import RandomProjection
     from sfumato.release import Release
 
     __version__: str
 
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
-__all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
-__all__ += ["RandomProjection", "Release", "SourceTargetClustering", "__version__", "check", "datasets"]
-__all__ += ["estimate_bounds", "estimate_levels", "grid_size", "metrics", "progress", "recommend"]
-__all__ += ["scan_csv", "suggest_max_rows"]
+__all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivatePCA"]
+__all__ += ["PublicScaler", "RandomProjection", "Release", "SourceTargetClustering", "__version__", "check"]
+__all__ += ["check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics"]
+__all__ += ["progress", "recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
     "Ball": "domain",
     "Budget": "budget",
     "Ledger": "budget",
+    "PrivatePCA": "pca",
+    "PublicScaler": "preprocessing",
     "RandomProjection": "projection",
     "Release": "release",
     "check": "curator.inspection",
+    "check_pipeline": "pipelines",
     "recommend": "planner",
     "scan_csv": "domain.text",
 }
