@@ -138,13 +138,13 @@ class Scaling:
             return ones, "columns are measured as they are: their bounds are equally wide"
         if self.because is not None:
             return ones, f"columns are measured as they are: {self.because}"
-        units = [coordinate.unit for coordinate in coordinates]
+        units = [c.unit if c.kind in ("number", "date") else "" for c in coordinates]
         is_map = len(widths) in MAP_COLUMNS and widths.max() <= ALIKE * widths.min()
         if is_map and not any(units) and all(c.kind == "number" for c in coordinates):
             return ones, (
                 "columns are measured as they are, as on a map: there are at most "
-                f"{MAP_COLUMNS[-1]}, and their bounds are alike in width. Declare units if they have different "
-                "ones: bounds={'age': (0, 100, 'years'), ...}"
+                f"{MAP_COLUMNS[-1]}, and their bounds are alike in width. Declare units if they have "
+                "different ones: bounds={'age': (0, 100, 'years'), ...}"
             )
         if units and units[0] and len(set(units)) == 1:
             return ones, f"columns are measured as they are: all are in {units[0]}"
@@ -168,8 +168,8 @@ class Scaling:
             for name in self.weights:
                 if name not in columns:
                     raise ParameterError(
-                        f"`weights` must name columns that are clustered by, got {name!r}. For an array, give "
-                        "one weight per column"
+                        f"`weights` must name columns that are clustered by, got {name!r}. For an array, "
+                        "give one weight per column"
                     )
             given = [self.weights.get(name, 1.0) for name in columns]
         else:
@@ -186,7 +186,7 @@ class Scaling:
 
 
 def _step_of(block: Block, widths: FloatArray) -> float:
-    """The length that counts as one step: corners of a simplex, and opposite ends of a circle, are 1 apart."""
+    """The length that counts as one step: corners of a simplex, or ends of a diameter, are 1 apart."""
     return float(widths[block.start]) / (CORNER if block.kind == "simplex" else 1.0)
 
 

@@ -56,13 +56,13 @@ def read_coordinates(columns: Columns, batch: Batch) -> FloatArray:
     levels = _levels(coordinates)
     found = {name: column_of(batch, name) for name in columns.source_names}
     found |= {name: _encoded(found[name]) for name in levels}
-    start = 0  # of the category that is being read
+    rest = np.ones(len(rows))  # 1 where no level of the category that is being read was found yet
     for j, coordinate in enumerate(coordinates):
         own = levels.get(coordinate.column, ())
         rows[:, j] = read_values(coordinate, found[coordinate.column], columns.text, own)
-        if coordinate.kind == "other":
-            rows[:, j] -= rows[:, start:j].sum(axis=1)
-        start = start if coordinate.kind == "level" else j + 1
+        if coordinate.kind in ("level", "other"):  # a row has one level, even if a text is spelled like two
+            rows[:, j] *= rest
+            rest = rest - rows[:, j] if coordinate.kind == "level" else np.ones(len(rows))
     return rows
 
 
@@ -241,8 +241,9 @@ def _text_level(values: pa.Array, text: TextFormat, level: object) -> FloatArray
     elif isinstance(level, str):
         same = pc.equal(values, level)
     else:
+        assert isinstance(level, int | float)
         numbers = pa.array(parse_numbers(values, text))
-        same = pc.if_else(values.is_valid(), pc.equal(numbers, level), None)
+        same = pc.if_else(values.is_valid(), pc.equal(numbers, float(level)), None)
     return _floats(same)
 
 
