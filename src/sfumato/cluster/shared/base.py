@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
+from sfumato.budget.paid_rows import check_cost_follows
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
 from sfumato.cluster.shared.keywords import with_advice
 from sfumato.cluster.shared.levels import (
@@ -268,6 +269,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _open(self, X: Any, *, name: str = "X", reset: bool = True, people: bool = True) -> Table:
         """Check the public facts of a table: its columns and bounds. Reads no rows from files."""
         check_fields(self)
+        check_cost_follows(X, self.get_params(deep=False).values())
         unit = Unit(self.unit, plain(self.max_rows_per_unit)) if people else Unit()
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else plain(self.bounds)
