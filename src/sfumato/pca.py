@@ -20,7 +20,7 @@ from sfumato.curator import NoisySums, Questions, moments_sensitivity, open_tabl
 from sfumato.domain import Ball, Domain, FloatArray, Unit
 from sfumato.domain.arrays import checked
 from sfumato.domain.constraints import whole
-from sfumato.domain.measure import Scaling
+from sfumato.domain.scaling import Scaling
 from sfumato.domain.partitions import Voronoi, project
 from sfumato.errors import DataError, NoiseWarning
 from sfumato.projection import ball_around, with_cost

@@ -16,7 +16,7 @@ from sfumato.cluster.shared.traits import Promise, Traits
 from sfumato.curator import Questions
 from sfumato.domain import MOST_CELLS, Domain, Grid
 from sfumato.domain.constraints import flag, none_or, one_of, positive, whole
-from sfumato.domain.measure import Scale
+from sfumato.domain.scaling import Scale
 from sfumato.errors import GuaranteeWarning, ParameterError
 from sfumato.public.density import geometry
 from sfumato.public.density.dbscan import LARGEST_ETA, Guarantee, cell_width, guarantee_of, stencils_of

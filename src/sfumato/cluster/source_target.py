@@ -24,8 +24,8 @@ from sfumato.curator import Questions, nearest_distance_sensitivity, nearest_sen
 from sfumato.curator.holder import rows_of
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.constraints import auto_or, between, none_or, one_of, whole
-from sfumato.domain.measure import Scale
 from sfumato.domain.partitions import Voronoi
+from sfumato.domain.scaling import Scale
 from sfumato.errors import ParameterError
 from sfumato.public.models import SourceTargetModel
 from sfumato.public.places.coverings import cover

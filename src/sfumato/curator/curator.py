@@ -154,7 +154,9 @@ class Curator(Questions):
         radii: FloatArray,
         projection: FloatArray | None = None,
     ) -> NoisySums:
-        aggregate = GroupedSums(partition, origins, radii, self.domain if projection is None else None)
+        domain = self.domain if projection is None else None
+        radii = np.maximum(radii, domain.least_radius) if domain else radii
+        aggregate = GroupedSums(partition, origins, radii, domain)
         noisy = self._release(step, _projected(aggregate, projection))
         size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
         return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)

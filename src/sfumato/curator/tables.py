@@ -24,7 +24,7 @@ from sfumato.domain.columns import (
     names_columns,
     read_bounds,
 )
-from sfumato.domain.measure import Scaling
+from sfumato.domain.scaling import Scaling
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError, ParameterError
 from sfumato.private.engines.base import Engine
@@ -34,6 +34,7 @@ from sfumato.private.parsing import parse_numbers, spell
 from sfumato.private.reading import complete_rows
 from sfumato.private.sources import Source, is_outside, open_source
 
+AS_DECLARED = Scaling(None)
 # These types are kept: the engine casts block by block. All others are cast before anything is charged.
 _DTYPES = [np.float64, np.float32, np.float16, np.bool_]
 _DTYPES += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8]
@@ -48,7 +49,7 @@ class Table:
     names: tuple[str, ...]  # names of the coordinates, if any
     _rows: NDArray[Any] | Source  # private: only for the curator and for `curator.holder`
     _open_engine: Callable[[], Engine]  # private: only for the curator and for `curator.holder`
-    scaling: Scaling = Scaling(None)  # the rule by which its columns are measured
+    scaling: Scaling = AS_DECLARED  # the rule by which its columns are measured
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
         """Curator over the table, with noise from the operating system or a seed."""
@@ -62,7 +63,7 @@ def open_table(
     missing: Missing = "error",
     outside: Outside = "clip",
     *,
-    scaling: Scaling = Scaling(None),  # noqa: B008  # frozen
+    scaling: Scaling = AS_DECLARED,
     name: str = "X",
     validate: Callable[..., Any] = check_array,
 ) -> Table:

@@ -1,7 +1,7 @@
 """Blocks: coordinates that belong together, because they tell one column.
 
-The coordinates of a category are a point of a simplex, those of a cycle a point of a disc. A row is a corner of
-the simplex, or a point on the circle; a mean of rows is anywhere within.
+The coordinates of a category are a point of a simplex, those of a cycle a point of a disc. A row is a corner
+of the simplex, or a point on the circle; a mean of rows is anywhere within.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numpy as np
 from sfumato.domain.arrays import FloatArray
 from sfumato.errors import ParameterError
 
-# The sum of the coordinates of a point of a simplex, in units of its corners, is 1 up to this.
-SIMPLEX_SLACK = 1e-9
+# How far a point of a simplex may be off, and the least radius of a sum around it, in units of its corners.
+# Their ratio is 2^-30, so what is off is less than one unit of a lattice of 2^29 units per radius.
+SIMPLEX_SLACK = 2.0**-40
+LEAST_OF_CORNER = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,9 @@ class Block:
         Notes
         -----
         A row of a category with corners of length a is a e_l. Its displacement from a point p of the simplex
-        has the L1 norm (a - p_l) + sum of the other p_i = 2 (a - p_l), and an L2 norm of at least a - p_l. The
-        ratio is at most 2, for any number of levels; by Cauchy-Schwarz also at most the root of the number of
-        coordinates. Proof: docs/proofs/categories.md.
+        has the L1 norm (a - p_l) + sum of the other p_i = 2 (a - p_l), and an L2 norm of at least a - p_l.
+        The ratio is at most 2, for any number of levels; by Cauchy-Schwarz also at most the root of the
+        number of coordinates. Proof: docs/proofs/categories.md.
         """
         return min(self.size, 4) if self.kind == "simplex" else self.size
 
@@ -118,9 +120,16 @@ def lies_within(blocks: tuple[Block, ...], points: FloatArray, high: FloatArray)
     for block in blocks:
         if block.kind == "simplex":
             own, corner = points[:, block.start : block.stop], float(high[block.start])
-            if (own < 0).any() or (np.abs(own.sum(axis=1) - corner) > SIMPLEX_SLACK * corner).any():
+            off = np.abs(own.sum(axis=1) - corner) - 2 * np.minimum(own, 0.0).sum(axis=1)
+            if (off > SIMPLEX_SLACK * corner).any():
                 return False
     return True
+
+
+def least_radius(blocks: tuple[Block, ...], high: FloatArray) -> float:
+    """Least radius of a sum for which the rounding of its origin is covered."""
+    corners = [float(high[block.start]) for block in blocks if block.kind == "simplex"]
+    return LEAST_OF_CORNER * max(corners, default=0.0)
 
 
 def balls_around(

@@ -26,6 +26,7 @@ _DATE = datetime.date | np.datetime64  # a datetime is a date
 
 Kind = Literal["number", "date", "level", "other", "rank", "cycle", "code"]
 Cycle = Literal["day", "week", "year"]
+OTHER = "other"  # stands for the values of a category that are none of its levels
 CYCLES = {"day": (0.0, 1.0), "week": (-3.0, 7.0), "year": (0.0, 365.2425)}  # first day and number of days
 
 
@@ -38,9 +39,9 @@ class Coordinate:
     column : str
     kind : {"number", "date", "level", "other", "rank", "cycle", "code"}
         Numbers and booleans are used as they are. Dates and times become days since the start of 1970, in
-        UTC. A level is 1 where the category has that level, and 0 elsewhere; "other" is 1 where it has none of
-        `levels`. A rank is the place of the value among ordered `levels`. A cycle is the cosine or the sine of
-        an angle. A code is the place of the value among `levels`, or their number for any other.
+        UTC. A level is 1 where the category has that level, and 0 elsewhere; "other" is 1 where it has none
+        of `levels`. A rank is the place of the value among ordered `levels`. A cycle is the cosine or the
+        sine of an angle. A code is the place of the value among `levels`, or their number for any other.
     level : str, int, float or bool, optional
     fill : float, optional
         Coordinate of rows in which the column has no value. Without it, such rows are incomplete.
@@ -70,7 +71,7 @@ class Coordinate:
         if self.kind == "cycle":
             return f"{self.column} ({self.part})"
         if self.kind in ("level", "other"):
-            return f"{self.column}={'other' if self.level is None else self.level}"
+            return f"{self.column}={OTHER if self.level is None else self.level}"
         return self.column
 
     @property
@@ -160,16 +161,17 @@ def read_bounds(
     Parameters
     ----------
     bounds : mapping, (low, high) or Ball
-        A mapping chooses columns by name and gives each a tuple ``(low, high)`` of numbers or dates, also with
-        a unit, ``(0, 40, "km")``; ``bool``; a list of levels, also as ``{"levels": [...]}``, with ``"ordered":
-        True`` if they have an order; or a cycle, ``{"cycle": (0, 24)}`` of numbers or ``{"cycle": "day"}``
-        (``"week"``, ``"year"``) of times. With ``{"levels": "private"}`` a fit finds the levels. Anything else
-        applies to all columns, which must then be numbers.
+        A mapping chooses columns by name and gives each a tuple ``(low, high)`` of numbers or dates, also
+        with a unit, ``(0, 40, "km")``; ``bool``; a list of levels, also as ``{"levels": [...]}``, with
+        ``"ordered": True`` if they have an order; or a cycle, ``{"cycle": (0, 24)}`` of numbers or
+        ``{"cycle": "day"}`` (``"week"``, ``"year"``) of times. With ``{"levels": "private"}`` a fit finds the
+        levels. Anything else applies to all columns, which must then be numbers.
     names : sequence of str, optional
         Column names of the table, if known.
     unit : Unit
     missing : {"error", "drop"} or mapping
-        A mapping gives columns the value that stands in for missing ones: a number, a date or a level.
+        A mapping gives columns the value that stands in for missing ones: a number, a date, a level, or
+        "other" for none of the levels.
         Incomplete rows are then dropped.
     outside : {"clip", "drop"}
         What to do with rows outside the bounds.
@@ -255,19 +257,24 @@ def _filled(coordinates: list[Coordinate], missing: Missing) -> list[Coordinate]
     ]
 
 
+def _check_stand_in(coordinate: Coordinate, value: object, allowed: Sequence[Level | None]) -> None:
+    if value not in allowed:
+        also = f" or {OTHER!r}" if OTHER in allowed else ""
+        raise ParameterError(
+            f"`missing` of column {coordinate.column!r} must be one of its levels{also}, got {value!r}. Add "
+            "it to the levels to give missing values a level of their own"
+        )
+
+
 def _fill(coordinate: Coordinate, value: object, levels: list[Level | None]) -> float:
     if coordinate.kind == "other":
         return 1.0  # less what the levels have
-    if coordinate.kind in ("level", "rank"):
-        known = coordinate.levels if coordinate.kind == "rank" else levels
-        if value not in known:
-            raise ParameterError(
-                f"`missing` of column {coordinate.column!r} must be one of its levels, got {value!r}. Add it "
-                "to the levels to give missing values a level of their own"
-            )
-        return float(
-            coordinate.levels.index(value) if coordinate.kind == "rank" else coordinate.level == value
-        )  # type: ignore[arg-type]
+    if coordinate.kind == "level":
+        _check_stand_in(coordinate, value, [*levels, OTHER])
+        return float(coordinate.level == value)
+    if coordinate.kind == "rank":
+        _check_stand_in(coordinate, value, coordinate.levels)
+        return float(coordinate.levels.index(value))
     if coordinate.kind == "cycle":
         return _on_cycle(coordinate, value)
     if coordinate.kind == "date" and isinstance(value, _DATE):
@@ -372,8 +379,8 @@ def _cycle(name: str, value: object) -> list[tuple[Coordinate, float, float]]:
         period, is_time, unit = (float(value[0]), float(value[1]) - float(value[0])), False, ""
     else:
         raise ParameterError(
-            f"the cycle of column {name!r} must be two numbers where it starts and ends, for example (0, 24), or "
-            f"one of {', '.join(CYCLES)} for times, got {value!r}"
+            f"the cycle of column {name!r} must be two numbers where it starts and ends, for example (0, 24), "
+            f"or one of {', '.join(CYCLES)} for times, got {value!r}"
         )
     whole = Coordinate(name, "cycle", period=period, is_time=is_time, unit=unit)
     return [(replace(whole, part="cos"), -1.0, 1.0), (replace(whole, part="sin"), -1.0, 1.0)]
@@ -382,7 +389,7 @@ def _cycle(name: str, value: object) -> list[tuple[Coordinate, float, float]]:
 def _is_interval(pair: Sequence[Any]) -> bool:
     if not all(isinstance(end, int | float) and math.isfinite(end) for end in pair):
         return False
-    return NARROWEST * max(map(abs, pair)) < pair[1] - pair[0] < LARGEST_BOUND
+    return bool(NARROWEST * max(map(abs, pair)) < pair[1] - pair[0] < LARGEST_BOUND)
 
 
 def _on_cycle(coordinate: Coordinate, value: object) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sfumato.domain.columns import Columns, Coordinate, Missing, blocks_of, category
+from sfumato.domain.columns import OTHER, Columns, Coordinate, Missing, blocks_of, category
 from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.domain.space import Domain
 
@@ -54,5 +54,5 @@ def _expanded(
     if isinstance(missing, str) or name not in missing:
         return category(coordinate, levels)
     stand_in = str(missing[name])
-    own = category(coordinate, sorted({*levels, stand_in}))
+    own = category(coordinate, sorted({*levels, stand_in} - {OTHER}))
     return [replace(c, fill=float(c.kind == "other" or c.level == stand_in)) for c in own]

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
-from sfumato.domain.blocks import Block, balls_around, check_blocks, middle_of, moved_into, reach_of
+from sfumato.domain.blocks import (
+    Block,
+    balls_around,
+    check_blocks,
+    least_radius,
+    middle_of,
+    moved_into,
+    reach_of,
+)
 from sfumato.domain.constraints import whole
 from sfumato.domain.measure import AS_THEY_ARE, Measure
 from sfumato.errors import ParameterError
@@ -246,11 +254,20 @@ class Domain:
 
     def clip(self, points: ArrayLike) -> FloatArray:
         """Move points into the domain: to the nearest ones of a box and its blocks, or of a ball."""
-        return moved_into(self.blocks, self._clip_rows(points), np.array(self.high))
+        return self.settled(self._clip_rows(points))
 
     def balls(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Middles of boxes of shape (n, d), and radii around them that hold all rows that may be inside."""
         return balls_around(self.blocks, low, high, np.array(self.high))
+
+    def settled(self, points: FloatArray) -> FloatArray:
+        """Points of the box with the coordinates of each block moved to what a mean of rows may have."""
+        return moved_into(self.blocks, points, np.array(self.high))
+
+    @property
+    def least_radius(self) -> float:
+        """Least radius of sums of displacements; more than 0 with categories."""
+        return least_radius(self.blocks, np.array(self.high))
 
     def _clip_rows(self, rows: ArrayLike) -> FloatArray:
         return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)

@@ -61,7 +61,7 @@ from sfumato.domain.columns import (
     read_bounds,
 )
 from sfumato.domain.levels import with_levels
-from sfumato.domain.measure import Scaling
+from sfumato.domain.scaling import Scaling
 from sfumato.errors import ParameterError
 from sfumato.public.models import Model, encode
 from sfumato.public.profiles import Profiles
@@ -274,7 +274,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else plain(self.bounds)
         scaling = self._scaling if not self._private_bounds else Scaling(None)
-        options = {"scaling": scaling, "name": name, "validate": validate}
+        options: dict[str, Any] = {"scaling": scaling, "name": name, "validate": validate}
         table = open_table(X, bounds, unit, self.missing, self.outside, **options)
         table = dataclasses.replace(table, scaling=self._scaling)
         if beside := self._declared_beside:

@@ -12,8 +12,8 @@ from sfumato.budget import Budget, Plan, PrivacyStatement, Step, calibrate
 from sfumato.budget.bought import Bought
 from sfumato.cluster.shared.bounds import noise_of_runs, visible_runs
 from sfumato.cluster.shared.parameters import (
-    OF_FITS,
     MOST_CLUSTERS,
+    OF_FITS,
     SharedParameters,
     as_budget,
     as_seed,

@@ -29,7 +29,7 @@ from sfumato.domain.constraints import (
     one_of,
     seed,
 )
-from sfumato.domain.measure import Scale
+from sfumato.domain.scaling import Scale
 from sfumato.errors import ParameterError
 
 Number = float | Fraction | str
@@ -85,9 +85,9 @@ class SharedParameters:
         `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`. In a mapping,
         ``{"levels": "private"}`` finds the levels of a category with a tenth, see `estimate_levels`.
     scale : "bounds" or None
-        "bounds" measures each column in units of its public bounds, so that a step across them counts the same
-        in each. Columns that share a unit keep it: see docs/columns.md; the plan says which rule applied. None
-        takes all columns as they are, for maps, embeddings and pixels.
+        "bounds" measures each column in units of its public bounds, so that a step across them counts the
+        same in each. Columns that share a unit keep it: see docs/columns.md. The plan says which rule
+        applied. None takes all columns as they are, for maps, embeddings and pixels.
     weights : mapping or sequence, optional
         How much more a column counts than others: ``{"age": 2}``, or one number per column of an array.
     unit : str, optional
@@ -96,7 +96,8 @@ class SharedParameters:
         Maximum number of rows used per person. All noise grows in proportion.
     missing : {"error", "drop"} or mapping
         What to do with rows that have a missing value, or one that is not what was declared. A mapping gives
-        columns a public value to use instead; rows that still miss one are dropped.
+        columns a public value to use instead, for a category also "other"; rows that still miss one are
+        dropped.
     outside : {"clip", "drop"}
         Whether rows outside the bounds are moved to the bounds, or left out. Density methods drop them unless
         told otherwise.
@@ -104,8 +105,8 @@ class SharedParameters:
         Share of the budget for profiles: what is in each cluster, column by column. "auto" is a sixth where
         `bounds` name columns, or with `describe`; density methods need `describe`. 0 for none.
     describe : list of str or mapping, optional
-        Columns that profiles tell about beside those of `bounds`. A mapping gives bounds or levels. The levels
-        of columns in a list are found with a part of the budget, as by ``{"levels": "private"}``.
+        Columns that profiles tell about beside those of `bounds`. A mapping gives bounds or levels. The
+        levels of columns in a list are found with a part of the budget, as by ``{"levels": "private"}``.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional

@@ -120,7 +120,7 @@ def refine(
             if split:
                 centers, radii = _split(curator, cells, radii)
         around = Voronoi(centers)
-    merged = merge(cells)
+    merged = curator.domain.settled(merge(cells))
     noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
     reach = Reach.read(distances.values, edges, distances.std)
     return _last_round(curator, merged, reach.widened(_widening(cells, merged)), noise)

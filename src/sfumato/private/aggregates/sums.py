@@ -35,9 +35,9 @@ class GroupedSums(Aggregate):
     ||u||_2 <= R = 2^29 in the sum, in exact integers. Hence L2^2 <= 2 w^2 + R^2 and, by Cauchy-Schwarz, L1 <=
     2 w + sqrt(d) R, over 2 + d entries. Origins and radii must be public. Proof: docs/proofs/lattice.md.
 
-    A category counts as at most 4 of these d columns, however many levels it has: in its coordinates, a row is
-    a corner of a simplex and the origin a point of it, so the L1 norm of the displacement is at most twice its
-    L2 norm. One unit covers the rounding of the origin. Proof: docs/proofs/categories.md.
+    A category counts as at most 4 of these d columns, however many levels it has: in its coordinates, a row
+    is a corner of a simplex and the origin a point of it, so the L1 norm of the displacement is at most twice
+    its L2 norm. One unit for each covers the rounding of the origin. Proof: docs/proofs/categories.md.
     """
 
     partition: Partition
@@ -53,8 +53,12 @@ class GroupedSums(Aggregate):
         # Casting NaN to an integer can give anything, beyond the sensitivity.
         if not (np.isfinite(self.origins).all() and np.isfinite(self.radii).all()):
             raise ParameterError("`origins` and `radii` must be finite, got NaN or infinity somewhere")
-        if self.domain and not lies_within(self.domain.blocks, self.origins, np.array(self.domain.high)):
+        if self.domain is None:
+            return
+        if not lies_within(self.domain.blocks, self.origins, np.array(self.domain.high)):
             raise ParameterError("`origins` must be distributions in each category, got others. Clip them")
+        if not (self.radii >= self.domain.least_radius).all():
+            raise ParameterError(f"`radii` must be at least {self.domain.least_radius:g}, got less")
 
     @staticmethod
     def sensitivity_in(n_features: int, blocks: tuple[Block, ...] = ()) -> Sensitivity:
