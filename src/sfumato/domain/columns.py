@@ -379,8 +379,8 @@ def _cycle(name: str, value: object) -> list[tuple[Coordinate, float, float]]:
         period, is_time, unit = (float(value[0]), float(value[1]) - float(value[0])), False, ""
     else:
         raise ParameterError(
-            f"the cycle of column {name!r} must be two numbers where it starts and ends, for example (0, 24), "
-            f"or one of {', '.join(CYCLES)} for times, got {value!r}"
+            f"the cycle of column {name!r} must be two numbers where it starts and ends, such as (0, 24), or "
+            f"one of {', '.join(CYCLES)} for times, got {value!r}"
         )
     whole = Coordinate(name, "cycle", period=period, is_time=is_time, unit=unit)
     return [(replace(whole, part="cos"), -1.0, 1.0), (replace(whole, part="sin"), -1.0, 1.0)]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numba
@@ -178,7 +179,7 @@ class Domain:
             raise ParameterError(f"a measure must have {len(low)} steps, got {len(self.measure.step)}")
         check_blocks(self.blocks, low, high)
 
-    @property
+    @cached_property
     def measured(self) -> Domain:
         """The same space in measured units: what questions, plans and models work in."""
         if not self.measure:
@@ -247,8 +248,8 @@ class Domain:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         if self.outside == "clip" and self.radius is None:
             out = np.empty_like(rows)
-            if _clip_to_box(rows, np.array(self.low), np.array(self.high), out):  # in one pass
-                return self.measure.of(out)
+            if self._clip_in_one_pass(rows, out):
+                return out
         used = self.admits(rows)
         return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))
 
@@ -268,6 +269,14 @@ class Domain:
     def least_radius(self) -> float:
         """Least radius of sums of displacements; more than 0 with categories."""
         return least_radius(self.blocks, np.array(self.high))
+
+    def _clip_in_one_pass(self, rows: FloatArray, out: FloatArray) -> bool:
+        """Clip and measure rows. Returns whether all are finite."""
+        low, high = np.array(self.low), np.array(self.high)
+        if not self.measure:
+            return bool(_clip_to_box(rows, low, high, out))
+        origin, step = np.array(self.measure.origin), np.array(self.measure.step)
+        return bool(_clip_and_measure(rows, low, high, origin, step, out))
 
     def _clip_rows(self, rows: ArrayLike) -> FloatArray:
         return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
@@ -377,6 +386,20 @@ def _clip_to_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: Float
             value = rows[i, j]
             are_finite &= value - value == 0.0  # false for NaN and infinity
             out[i, j] = min(max(value, low[j]), high[j])
+    return are_finite
+
+
+@numba.njit(cache=True, nogil=True)
+def _clip_and_measure(
+    rows: FloatArray, low: FloatArray, high: FloatArray, origin: FloatArray, step: FloatArray, out: FloatArray
+) -> bool:
+    """Clip rows and measure them, as `Measure.of` does. Returns whether all are finite."""
+    are_finite = True
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            value = rows[i, j]
+            are_finite &= value - value == 0.0  # false for NaN and infinity
+            out[i, j] = (min(max(value, low[j]), high[j]) - origin[j]) / step[j]
     return are_finite
 
 
