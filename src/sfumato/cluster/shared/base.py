@@ -175,7 +175,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             names = table.names or tuple(f"column {j}" for j in range(1, n_features + 1))
             declared = dict(zip(names, zip(space.low, space.high, strict=True), strict=True))
         declared |= self._declared_beside
-        return described_columns({name: found.get(name, value) for name, value in declared.items()})
+        # A column in which no level was found keeps its declaration: all its values are "other".
+        return described_columns({name: found.get(name) or value for name, value in declared.items()})
 
     @property
     def _declared_beside(self) -> dict[str, Any]:

@@ -51,7 +51,8 @@ def release_grid(
     grid = Grid.over(curator.domain, per_side)
     noisy_cells = curator.cells("grid", grid)
     laplace = noisy_cells.record.mechanism == "discrete Laplace"
-    return GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std)
+    blocks = curator.domain.blocks
+    return GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std, blocks=blocks)
 
 
 def check_grid_fits(domain: Domain, max_cells: int) -> None:

@@ -12,6 +12,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray, Measure, check_shape
+from sfumato.domain.blocks import Block, moved_into
 from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.errors import ParameterError
 from sfumato.public.grid.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means
@@ -47,6 +48,8 @@ class GridSynopsis:
         Standard deviation of the noise in `noisy_rows`.
     measure : Measure
         From the units of the grid to those in which distances are taken.
+    blocks : tuple of Block
+        Coordinates that belong together, as those of a category: centres are distributions there.
     """
 
     grid: Grid
@@ -56,6 +59,7 @@ class GridSynopsis:
     noisy_rows: float
     rows_std: float
     measure: Measure = AS_THEY_ARE
+    blocks: tuple[Block, ...] = ()
 
     def check(self) -> None:
         """Raise if the parts do not fit together, as in a damaged file."""
@@ -99,6 +103,11 @@ class GridSynopsis:
         if self.measure:
             centers, sizes = self.moved(self.measure).cluster(n_clusters)
             return self.measure.inverse.of(centers), sizes
+        centers, sizes = self._clustered(n_clusters)
+        return moved_into(self.blocks, centers, np.array(self.grid.high)), sizes
+
+    def _clustered(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+        """Centres anywhere in the box, and sizes."""
         counts = self.estimated_counts()
         if n_clusters > self.grid.n_cells:
             return self._cluster_within_cells(counts, n_clusters)
