@@ -389,7 +389,7 @@ def test_rows_are_clipped_to_bounds_that_were_released():
             return super().add(state, rows)
 
     asked = curator(MemoryEngine(rows, DOMAIN))
-    asked.narrow(np.array([-0.5, 0.0]), np.array([0.25, 0.5]))
+    asked.narrow(Domain((-0.5, 0.0), (0.25, 0.5)))
     asked._release("rows", Seen())
     found = np.concatenate(seen)
     assert len(found) == len(rows)

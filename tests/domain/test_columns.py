@@ -22,10 +22,10 @@ def test_dates_are_days_since_1970():
 def test_bounds_by_name():
     bounds = {"when": (NOON.date(), NOON), "kind": ["a", "b"], "age": (0, 120), "smokes": (False, True)}
     columns, domain = read_bounds(bounds, ["age", "when", "smokes", "id", "kind"], Unit("id", 3))
-    assert columns.labels == ("when", "kind=a", "kind=b", "age", "smokes")
+    assert columns.labels == ("when", "kind=a", "kind=b", "kind=other", "age", "smokes")
     assert columns.source_names == ["when", "kind", "age", "smokes", "id"]
-    assert domain.low == (2.0, 0.0, 0.0, 0.0, 0.0)
-    assert domain.high == (2.5, 1.0, 1.0, 120.0, 1.0)
+    assert domain.low == (2.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert domain.high == (2.5, 1.0, 1.0, 1.0, 120.0, 1.0)
 
 
 def test_bounds_for_all():
@@ -38,7 +38,8 @@ def test_bounds_for_all():
     [
         ({}, "at least one column"),
         ({1: (0, 1)}, "as a string"),
-        ({"age": (0, 1, 2)}, "tuple"),
+        ({"age": (0, 1, 2)}, "unit of column 'age' must be a text"),
+        ({"age": (0, 1, "m", 2)}, "tuple"),
         ({"age": 3}, "tuple"),
         ({"age": (0, NOON)}, "two numbers or two dates"),
         ({"age": ("a", "b")}, "two numbers or two dates"),

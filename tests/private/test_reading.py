@@ -162,8 +162,8 @@ def test_a_mixed_table_from_fit_to_a_saved_release(frame, tmp_path, quick):
     dates = (datetime.date(2026, 1, 1), datetime.date(2026, 5, 1))
     bounds = {"age": (0, 100), "ward": ["icu", "er"], "day": dates}
     model = GridKMeans(3, bounds=bounds, random_state=0, max_cells=300).fit(table)
-    assert model.feature_names_in_.tolist() == ["age", "ward=icu", "ward=er", "day"]
-    assert model.n_features_in_ == 4
+    assert model.feature_names_in_.tolist() == ["age", "ward=icu", "ward=er", "ward=other", "day"]
+    assert model.n_features_in_ == 5
     labels = model.predict(table)
     assert (labels == model.labels_).all()
     assert len(labels) == 500

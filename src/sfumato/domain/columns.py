@@ -70,9 +70,9 @@ class Coordinate:
     def __str__(self) -> str:
         if self.kind == "cycle":
             return f"{self.column} ({self.part})"
-        if self.kind in ("level", "other"):
-            return f"{self.column}={OTHER if self.level is None else self.level}"
-        return self.column
+        if self.kind == "other":
+            return f"{self.column}={OTHER if OTHER not in self.levels else f'any {OTHER}'}"
+        return f"{self.column}={self.level}" if self.kind == "level" else self.column
 
     @property
     def is_open(self) -> bool:

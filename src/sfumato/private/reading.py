@@ -195,7 +195,12 @@ def column_of(batch: Batch, name: str) -> pa.Array:
 
 def _levels(coordinates: tuple[Coordinate, ...]) -> dict[str, tuple[Level, ...]]:
     """Levels of the columns that have some."""
-    return {coordinate.column: coordinate.levels for coordinate in coordinates if coordinate.levels}
+    found: dict[str, tuple[Level, ...]] = {}
+    for coordinate in coordinates:
+        own = coordinate.levels if coordinate.level is None else (coordinate.level,)
+        if own:
+            found[coordinate.column] = (*found.get(coordinate.column, ()), *own)
+    return found
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -86,7 +86,7 @@ def test_records_of_any_length_where_no_number_of_columns_is_declared():
 def test_encodings(tmp_path, encoding):
     path = write(tmp_path, "né,x\né,1\n".encode(encoding, "replace"))
     names = open_source(scan_csv(path, encoding=encoding)).names
-    assert read(scan_csv(path, encoding=encoding), {names[0]: ["é"], "x": (0, 1)}) == [[1.0, 1.0]]
+    assert read(scan_csv(path, encoding=encoding), {names[0]: ["é"], "x": (0, 1)}) == [[1.0, 0.0, 1.0]]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "UTF-32"])
