@@ -7,8 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.domain import LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, Grid
+from sfumato.domain import LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, Domain, Grid, Unit
+from sfumato.domain.blocks import Block
+from sfumato.domain.columns import read_bounds
 from sfumato.domain.partitions import Subset, Tree, Voronoi
+from sfumato.domain.scaling import Scaling
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, LEAST_SUM_RADIUS, GroupedSums
 
@@ -172,3 +175,162 @@ def test_an_origin_that_is_no_number_is_refused(value):
     if value > 0:
         with pytest.raises(ParameterError, match="finite"):
             one_group([0.0, 0.0], value)
+
+
+# Categories: the L1 norm of one row's share does not grow with the number of levels.
+
+
+def categories(n_numbers, *n_levels, scaling=None, n_cycles=0):
+    """Measured domain of numbers, cycles and categories with so many levels, and one for other values."""
+    bounds = {f"number {i}": (0, 10.0 ** (i + 1)) for i in range(n_numbers)}
+    bounds |= {f"cycle {i}": {"cycle": (0, 24)} for i in range(n_cycles)}
+    bounds |= {f"kind {i}": [f"level {j}" for j in range(n)] for i, n in enumerate(n_levels)}
+    columns, domain = read_bounds(bounds, None, Unit())
+    return (scaling or Scaling()).applied(domain, columns.coordinates).measured
+
+
+def draw_rows(rng, domain, n):
+    """Rows as they are read: corners of simplices, points on circles, numbers often at their ends."""
+    rows = rng.choice([0.0, 0.25, 1.0], size=(n, domain.n_features)) * np.array(domain.high)
+    for block in domain.blocks:
+        own = slice(block.start, block.stop)
+        if block.kind == "simplex":
+            rows[:, own] = domain.high[block.start] * np.eye(block.size)[rng.integers(block.size, size=n)]
+        else:
+            angles = rng.uniform(0, 2 * np.pi, n)
+            rows[:, own] = domain.high[block.start] * np.column_stack([np.cos(angles), np.sin(angles)])
+    return rows
+
+
+def draw_origins(rng, domain, n):
+    """Distributions in each category: corners, faces of any size, nearly corners, and anything within."""
+    points = rng.uniform(size=(n, domain.n_features)) * np.array(domain.high)
+    for block in domain.blocks:
+        for point in points:
+            shape = rng.choice([1e-3, 0.05, 1.0, 100.0])
+            point[block.start : block.stop] = rng.dirichlet([shape] * block.size) * domain.high[block.start]
+    return domain.clip(points)
+
+
+MIXTURES = [
+    (0, (1,)),
+    (0, (2,)),
+    (0, (3,)),
+    (0, (50,)),
+    (0, (4, 7)),
+    (1, (1, 2, 3)),
+    (3, (10,)),
+    (2, (49, 49, 5)),
+    (10, (30,)),
+]
+WEIGHTED = Scaling(weights={"kind 0": 5})
+
+
+@pytest.mark.parametrize(("n_numbers", "n_levels"), MIXTURES, ids=str)
+@pytest.mark.parametrize("scaling", [Scaling(), Scaling(None), WEIGHTED], ids=["bounds", "none", "weighted"])
+def test_one_row_stays_within_the_sensitivity_with_categories(n_numbers, n_levels, scaling):
+    """Brute force: rows at corners, origins anywhere in the simplices, radii from the least to the reach."""
+    domain = categories(n_numbers, *n_levels, scaling=scaling, n_cycles=n_numbers % 2)
+    rng, reached = np.random.default_rng(sum(n_levels)), 0.0
+    declared = GroupedSums.sensitivity_in(domain.n_features, domain.blocks)
+    for origin in draw_origins(rng, domain, 25):
+        rows = draw_rows(rng, domain, 20)
+        distances = np.linalg.norm(rows - origin, axis=1)
+        for radius in (domain.least_radius, rng.choice(distances), 0.3 * domain.reach, 2 * domain.reach):
+            radius = max(radius, domain.least_radius)
+            sums = GroupedSums(Tree.root(), origin[None], np.array([radius]), domain)
+            assert sums.sensitivity == declared
+            for row in rows:
+                state = fold(sums, row[None])[0]
+                assert np.abs(state).sum() <= declared.l1
+                assert sum(int(v) ** 2 for v in state) <= declared.l2_squared
+                reached = max(reached, np.abs(state).sum() / declared.l1)
+    assert reached > 0.5
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 10, 50])
+def test_the_worst_origin_reaches_the_sensitivity(n_levels):
+    """Opposite the level of the row: the middle of all others."""
+    domain = categories(0, n_levels)
+    origin = np.append(0.0, np.full(n_levels, domain.high[0] / n_levels))
+    row = np.append(domain.high[0], np.zeros(n_levels))
+    sums = GroupedSums(Tree.root(), origin[None], np.array([domain.least_radius]), domain)
+    l1 = np.abs(fold(sums, row[None])).sum()
+    assert l1 <= sums.sensitivity.l1
+    m = n_levels + 1
+    expected = 2 * COUNT_WEIGHT + 2 * LATTICE_RADIUS * math.sqrt(1 - 1 / m)
+    assert l1 == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 10, 50, 1000])
+def test_the_number_of_levels_hardly_matters(n_levels):
+    """L2 does not depend on it at all; L1 is at most that of four columns."""
+    few, many = (GroupedSums.sensitivity_in(1 + n, (Block("simplex", 0, 1 + n),)) for n in (2, n_levels))
+    assert many.l2_squared == few.l2_squared
+    assert few.l1 <= many.l1 <= 2 * COUNT_WEIGHT + 2 * LATTICE_RADIUS + 1
+    one_each = GroupedSums.sensitivity_in(1 + n_levels)
+    assert many.l1 <= one_each.l1 + 1
+
+
+@pytest.mark.parametrize(("n_numbers", "n_levels"), [(2, (3, 5)), (1, (40,)), (0, (1, 1))], ids=str)
+def test_neighbours_of_whole_tables_with_categories(n_numbers, n_levels):
+    """One row more, less or changed moves the sums of several groups within the sensitivity of one or two."""
+    domain, rng = categories(n_numbers, *n_levels), np.random.default_rng(3)
+    centers = draw_origins(rng, domain, 4)
+    radii = np.array([domain.least_radius, 0.2, 1.0, 3.0])
+    sums = GroupedSums(Voronoi(centers), centers, radii, domain)
+    rows = draw_rows(rng, domain, 200)
+    whole = fold(sums, rows)
+    for i in range(60):
+        less = fold(sums, np.delete(rows, i, axis=0))
+        moved = np.abs(whole - less)
+        assert (moved.sum(axis=1) > 0).sum() == 1
+        assert moved.sum() <= sums.sensitivity.l1
+        assert (moved.astype(object) ** 2).sum() <= sums.sensitivity.l2_squared
+        other = fold(sums, np.concatenate([np.delete(rows, i, axis=0), draw_rows(rng, domain, 1)]))
+        assert np.abs(whole - other).sum() <= 2 * sums.sensitivity.l1
+
+
+def test_an_origin_that_is_no_distribution_breaks_the_bound_and_is_refused():
+    """The middle of the box is such a point: every other level is as far away as the row's own."""
+    domain = categories(0, 50)
+    origin, row = np.full((1, 51), domain.high[0] / 2), np.append(domain.high[0], np.zeros(50))
+    with pytest.raises(ParameterError, match="`origins` must be distributions in each category"):
+        GroupedSums(Tree.root(), origin, np.ones(1), domain)
+    unchecked = GroupedSums(Tree.root(), origin, np.ones(1))  # pays for 51 columns
+    l1 = np.abs(fold(unchecked, row[None])).sum()
+    assert l1 <= unchecked.sensitivity.l1
+    assert l1 > 2 * GroupedSums.sensitivity_in(51, domain.blocks).l1
+
+
+@pytest.mark.parametrize("off", [1e-9, -1e-9, 1e-3, -1.0])
+def test_origins_that_are_off(off):
+    domain = categories(1, 3)
+    origin = domain.middle[None].copy()
+    GroupedSums(Tree.root(), origin, np.ones(1), domain)
+    origin[0, -1] += off
+    with pytest.raises(ParameterError, match="Clip them"):
+        GroupedSums(Tree.root(), origin, np.ones(1), domain)
+
+
+def test_origins_that_are_off_by_rounding_break_the_bound_at_a_tiny_radius_which_is_refused():
+    """What is off is spread over many levels, all of them far away if the radius is as small."""
+    domain, off = categories(0, 1000), 2.0**-41
+    corner = domain.high[0]
+    origin = np.append(corner, np.full(1000, off * corner / 1000))
+    row = np.append(corner, np.zeros(1000))
+    tiny = off * corner / math.sqrt(1000)
+    loose = GroupedSums(Tree.root(), origin[None], np.array([tiny]))
+    declared = GroupedSums.sensitivity_in(1001, domain.blocks)
+    assert np.abs(fold(loose, row[None])).sum() > 10 * declared.l1
+    with pytest.raises(ParameterError, match="`radii` must be at least"):
+        GroupedSums(Tree.root(), origin[None], np.array([tiny]), domain)
+    least = GroupedSums(Tree.root(), origin[None], np.array([domain.least_radius]), domain)
+    assert np.abs(fold(least, row[None])).sum() <= declared.l1
+
+
+def test_without_categories_nothing_is_asked_of_origins():
+    box = Domain.from_bounds((0, 1), 2)
+    assert box.least_radius == 0
+    sums = GroupedSums(Tree.root(), np.array([[5.0, -3.0]]), np.array([1e-200]), box)
+    assert sums.sensitivity == GroupedSums.sensitivity_in(2)
