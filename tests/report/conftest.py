@@ -13,4 +13,4 @@ def drawn():
 @pytest.fixture(autouse=True)
 def blank_pictures(request, monkeypatch):
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr(markup, "_svg", lambda *_: '<svg viewBox="0 0 1 1"></svg>')
+        monkeypatch.setattr(markup, "_svg", lambda *_: ("0 0 1 1", "</svg>"))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_PEAKS = 40
 _BAND = 0.1  # share of the height for the band of noise
 _TICKS = np.array([0.0, *(step * 10.0**power for power in range(-1, 12) for step in (1, 2, 5))])
+_MOST_LETTERS = 60  # in the numbers of spans side by side
 _APART = 0.12  # share of the height above which ticks are shown, so that labels do not overlap
 
 
@@ -119,7 +120,9 @@ def _numbers(model: DensityModel, branches: Branches, colours: list[str], ax: Ax
     clusters = branches.clusters[peaks]
     areas = style.mark_areas(model.regions.counts[clusters, 0], ax, largest=0.9 / max(branches.width, 16))
     branches.crown(peaks, areas, colours, ax)
-    ax.set_xticks(branches.places[peaks], clusters, fontsize=10 * max(style.crowding(len(peaks)), 0.6))
+    turn = 90 if sum(len(str(cluster)) + 1 for cluster in clusters) > _MOST_LETTERS else 0
+    size = 10 * max(style.crowding(len(peaks)), 0.6)
+    ax.set_xticks(branches.places[peaks], clusters, rotation=turn, fontsize=size)
     if not branches.n_peaks:
         style.say(style.NOTHING, ax)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato.domain import FloatArray
+from sfumato.errors import ParameterError
 from sfumato.plot import style
+from sfumato.plot.columns import Column, columns_of, is_map
 from sfumato.plot.grids import heat_map, histogram
 from sfumato.public.intervals import CONFIDENCE, half_widths
 from sfumato.public.models import CentreModel
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _RADIUS = math.sqrt(-2 * math.log(1 - CONFIDENCE))  # of the circle around that share of a normal pair
+_FEWEST_UPRIGHT, _MOST_UPRIGHT = 3, 6  # axes side by side
+_MOST_LETTERS = 60  # in the names of axes side by side
 _DASHES = ("-", "--", ":", "-.")
 
 
@@ -26,8 +31,9 @@ def centres(source: style.Source, ax: Axes | None = None) -> Axes:
     """Draw each centre with its number and a mark whose area is proportional to the size of the cluster.
 
     Two columns give a map, over the noisy grid if the release has one. One column gives marks over a
-    histogram of the grid. More columns give parallel axes: one vertical axis per column and one line per
-    centre. A mixture of up to six groups also has bands of one standard deviation.
+    histogram of the grid. More columns give parallel axes: one axis per column and one line per centre. The
+    axes lie across if they are many. Categories and cycles have no axis. A mixture of up to six groups also
+    has bands of one standard deviation.
 
     If the release states the noise in the centres, an ellipse around each centre covers 95% of it. With one
     column or more than two, bars cover it instead.
@@ -46,17 +52,24 @@ def centres(source: style.Source, ax: Axes | None = None) -> Axes:
     release = style.released(source)
     model: CentreModel = style.part_of(release, "centres", "centres")
     ax = ax or style.new_axes()
-    if model.n_features == 2:
+    found = columns_of(release)
+    axes = [column for column in found if column.is_plain]
+    if not axes:
+        raise ParameterError(
+            "`source` must have a column of numbers, dates or ranks, got none. Draw the sizes of its "
+            "clusters with sfumato.plot.sizes, or write a report, which shows categories"
+        )
+    if is_map(release):
         _map(release, model, ax)
-    elif model.n_features == 1:
+    elif len(found) == model.n_features == 1:
         _line(release, model, ax)
     else:
-        _parallel(release, model, ax)
+        _parallel(release, model, axes, ax)
     text = (
         f"{release.method}, {style.counted(len(model.cluster_centers), 'cluster')}, {release.privacy.budget}"
     )
     if model.center_stds is not None:
-        marks = "ellipses" if model.n_features == 2 else "bars"
+        marks = "ellipses" if is_map(release) else "bars"
         text += f"\n{marks} cover {CONFIDENCE:.0%} of the noise in the centres"
     style.title(release, text, ax)
     return ax
@@ -120,39 +133,81 @@ def _line(release: Release, model: CentreModel, ax: Axes) -> None:
         style.number(label, at, height, style.crowding(len(x)), ax)
 
 
-def _parallel(release: Release, model: CentreModel, ax: Axes) -> None:
-    """Draw one vertical axis per column, from its lower to its upper public bound."""
-    low, high = np.array(release.domain.low), np.array(release.domain.high)
-    heights = (model.cluster_centers - low) / (high - low)
+def centres_height(release: Release) -> float:
+    """Height of a picture of centres, in inches, at a width of 5.2: it grows with axes that lie across."""
+    found = columns_of(release)
+    axes = [column for column in found if column.is_plain]
+    if release.domain.n_features > 2 or len(found) < release.domain.n_features:
+        return 0.9 + 0.42 * len(axes) if _lies_across(axes) else 3.4
+    return 4.7 if release.domain.n_features == 2 else 3.4
+
+
+def _lies_across(axes: Sequence[Column]) -> bool:
+    """Whether axes lie across, one above the other: they are many or few, or their names are long."""
+    longest = max((len(line) for axis in axes for line in (axis.name, axis.between)), default=0)
+    return not _FEWEST_UPRIGHT <= len(axes) <= _MOST_UPRIGHT or longest * len(axes) > _MOST_LETTERS
+
+
+def _parallel(release: Release, model: CentreModel, axes: Sequence[Column], ax: Axes) -> None:
+    """Draw one axis per column, from its lower to its upper public bound. Categories have no axis."""
+    at = [axis.at[0] for axis in axes]
+    low, high = np.array(release.domain.low)[at], np.array(release.domain.high)[at]
+    heights = (model.cluster_centers[:, at] - low) / (high - low)
     widths = 1 + 4 * np.sqrt(style.shares_of_largest(model.cluster_sizes))
-    labelled = _spread(heights[:, -1], gap=0.06)
-    spreads = _spreads(release, len(heights)) / (high - low)
-    stds = model.center_stds
-    at = range(model.n_features)
+    across = _lies_across(axes)
+    labelled = _spread(heights[:, 0 if across else -1], gap=0.04 if across else 0.06)
+    spreads = _spreads(release, len(heights))[:, at] / (high - low)
+    stds = None if model.center_stds is None else half_widths(model.center_stds[:, at]) / (high - low)
     for label, line in enumerate(heights):
-        colour, dash = (
-            style.OKABE_ITO[label % len(style.OKABE_ITO)],
-            _DASHES[label // len(style.OKABE_ITO) % len(_DASHES)],
-        )
-        ax.plot(at, line, dash, color=colour, linewidth=widths[label])
-        ax.fill_between(
-            at, line - spreads[label], line + spreads[label], color=colour, alpha=0.15, linewidth=0
-        )
+        _line_across(label, line, spreads[label], widths[label], across, ax)
         if stds is not None:
-            ax.errorbar(
-                at, line, half_widths(stds[label]) / (high - low), fmt="none", ecolor=colour, capsize=4
-            )
-        aside = (model.n_features - 1 + 0.03 * model.n_features, labelled[label])
-        ax.text(*aside, str(label), color=colour, fontweight="bold", va="center_baseline")
-    names = style.short_names(style.column_names(release))
-    ranges = [f"{name}\n{a:g} to {b:g}" for name, a, b in zip(names, low, high, strict=True)]
-    many = model.n_features > 5
-    ax.set_xticks(at, ranges, parse_math=False, rotation=60 if many else 0, ha="right" if many else "center")
+            x_errors, y_errors = (stds[label], None) if across else (None, stds[label])
+            rows = np.arange(len(at))
+            x, y = (line, rows) if across else (rows, line)
+            ax.errorbar(x, y, y_errors, x_errors, fmt="none", ecolor=_look(label)[0], capsize=4)
+        x, y = (labelled[label], -0.55) if across else (len(at) - 1 + 0.03 * len(at), labelled[label])
+        look: dict[str, Any] = {"color": _look(label)[0], "fontweight": "bold", "va": "center_baseline"}
+        ax.text(x, y, str(label), look, ha="center" if across else "left")
+    names = style.short_names(axis.name for axis in axes)
+    ranges = [f"{name}\n{axis.between}" for name, axis in zip(names, axes, strict=True)]
+    _axes_across(ranges, ax) if across else _axes_upright(ranges, ax)
+
+
+def _look(label: int) -> tuple[str, str]:
+    """Colour and dashes of a cluster."""
+    n_colours = len(style.OKABE_ITO)
+    return style.OKABE_ITO[label % n_colours], _DASHES[label // n_colours % len(_DASHES)]
+
+
+def _line_across(
+    label: int, line: FloatArray, spread: FloatArray, width: float, across: bool, ax: Axes
+) -> None:
+    (colour, dash), at = _look(label), range(len(line))
+    if across:
+        ax.plot(line, at, dash, color=colour, linewidth=width, marker="o" if len(line) == 1 else "")
+        ax.fill_betweenx(at, line - spread, line + spread, color=colour, alpha=0.15, linewidth=0)
+    else:
+        ax.plot(at, line, dash, color=colour, linewidth=width)
+        ax.fill_between(at, line - spread, line + spread, color=colour, alpha=0.15, linewidth=0)
+
+
+def _axes_upright(ranges: Sequence[str], ax: Axes) -> None:
+    ax.set_xticks(range(len(ranges)), ranges, parse_math=False)
     ax.set_yticks([0, 0.5, 1], ["low", "middle", "high"])
     ax.set_ylabel("position between the public bounds")
     ax.set_ylim(-0.02, 1.02)
     ax.grid(axis="x", alpha=0.5)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _axes_across(ranges: Sequence[str], ax: Axes) -> None:
+    ax.set_yticks(range(len(ranges)), ranges, parse_math=False, fontsize=8)
+    ax.set_xticks([0, 0.5, 1], ["low", "middle", "high"])
+    ax.set_xlabel("position between the public bounds")
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_ylim(len(ranges) - 0.6, -0.9)  # from the top down, with room for the numbers
+    ax.grid(axis="y", alpha=0.5)
+    ax.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _spreads(release: Release, n_clusters: int) -> FloatArray:

@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
+from sfumato.plot.columns import columns_of
 from sfumato.release import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.patheffects import AbstractPathEffect
 
@@ -30,6 +32,7 @@ NOTHING = "nothing stands out from the noise"
 MOST_CORNERS = 20_000  # above this, outlines need more space than an image
 _LARGEST_MARK = 1 / 14  # of the width of the axes
 _LONGEST_LABEL = 28
+_MOST_LETTERS = 34  # of all numbers along the axis of a map
 _MOST_NUMBERS = 20  # on a map
 _NUMBER_SIZE = (0.07, 0.05)  # width and height of a number, as shares of the longer side of the map
 
@@ -144,14 +147,29 @@ def frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
     x_name, y_name = short_names(column_names(release))
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(y_name, parse_math=False)
+    _set_ticks(release, ax.xaxis, 0, _MOST_LETTERS)
+    _set_ticks(release, ax.yaxis, 1, _MOST_LETTERS)
 
 
 def strip(release: Release, ylabel: str, ax: Axes) -> None:
     """Set the axes to the public bounds of one column."""
     ax.set_xlim(release.domain.low[0], release.domain.high[0])
     ax.set_xlabel(short_names(column_names(release))[0], parse_math=False)
+    _set_ticks(release, ax.xaxis, 0, 2 * _MOST_LETTERS)
     ax.set_ylabel(ylabel)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _set_ticks(release: Release, axis: Axis, j: int, most_letters: int) -> None:
+    """Set as many ticks as fit side by side. Dates are written as dates."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    column = next(column for column in columns_of(release) if j in column.at)
+    low, high = release.domain.low[j], release.domain.high[j]
+    longest = max(len(column.written(value)) for value in (low, high)) + 2
+    axis.set_major_locator(MaxNLocator(min(max(most_letters // longest, 2), 7)))
+    if column.kind == "date":
+        axis.set_major_formatter(FuncFormatter(lambda value, _: column.written(value)))
 
 
 def longer_side(ax: Axes) -> FloatArray:

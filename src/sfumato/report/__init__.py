@@ -6,24 +6,34 @@ import base64
 import hashlib
 import html
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from sfumato.budget.statement import SEEDED_WARNING
+from sfumato.errors import ParameterError
 from sfumato.plot import blank
+from sfumato.plot.columns import columns_of, relabelled
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release, write_whole
 from sfumato.report import centres, mixtures, places, spans  # noqa: F401  # which register their models
-from sfumato.report.account import public_facts, steps, verification
+from sfumato.report.account import measuring, public_facts, steps, verification
+from sfumato.report.cards import cards
 from sfumato.report.findings import findings
 from sfumato.report.markup import facts
+from sfumato.report.notices import notices
 from sfumato.report.protection import Protection, in_words
 
 __all__ = ["render", "write"]
 
 
-def write(release: Release, path: str | os.PathLike[str]) -> Path:
+def write(
+    release: Release,
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Path:
     """Write the report on a release: one HTML file that needs no network.
 
     The file is written under a temporary name and then renamed, so nobody sees half a report.
@@ -32,6 +42,10 @@ def write(release: Release, path: str | os.PathLike[str]) -> Path:
     ----------
     release : Release
     path : str or path-like
+    title : str, optional
+        Title of the page.
+    labels : mapping, optional
+        Text for columns, by name, for example ``{"los": "Days in hospital"}``.
 
     Returns
     -------
@@ -40,53 +54,71 @@ def write(release: Release, path: str | os.PathLike[str]) -> Path:
 
     Privacy
     -------
-    Reads released values and public parameters only, and costs no budget.
+    Reads released values and public parameters only, and costs no budget. Title and labels are published
+    with the page: do not write anything from the table into them.
 
     Examples
     --------
     >>> from sfumato import Release, report
     >>> report.write(Release.load("release.json"), "report.html")  # doctest: +SKIP
     """
-    return write_whole(path, render(release))
+    return write_whole(path, render(release, title, labels))
 
 
-def render(release: Release) -> str:
+def render(release: Release, title: str | None = None, labels: Mapping[str, str] | None = None) -> str:
     """Return the report on a release as the text of an HTML page.
 
     Parameters
     ----------
     release : Release
+    title : str, optional
+        Title of the page.
+    labels : mapping, optional
+        Text for columns, by name.
     """
     blank(1, 1)  # without matplotlib, say how to install it
+    named = _checked(release, labels or {})
+    shown = replace(release, columns=relabelled(release, named)) if named else release
     protection = Protection.of(release.privacy)
     here = files(__name__)
     script = here.joinpath("choices.js").read_text("utf-8")
+    described = cards(release, named)
     return Template(here.joinpath("page.html").read_text("utf-8")).substitute(
-        title=html.escape(f"Clusters in a confidential table, found by {release.method}"),
+        title=html.escape(title or f"Clusters in a confidential table, found by {release.method}"),
         style=here.joinpath("style.css").read_text("utf-8"),
-        banner=_banner() if release.privacy.seeded else "",
+        notices=notices(release),
         summary=_summary(release, protection),
+        to_clusters='<a href="#clusters">Clusters</a> ' if described else "",
         protection=in_words(protection),
-        findings=findings(release.model, release),
+        cards=described,
+        findings=findings(shown.model, shown),
+        measuring=measuring(shown),
         budget=steps(release),
-        public=public_facts(release),
+        public=public_facts(shown),
         verify=verification(release),
         script=script,
         script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
     )
 
 
-def _banner() -> str:
-    return (
-        f'<div class="banner" role="alert"><strong>{SEEDED_WARNING}</strong>'
-        "<p>The noise in this run came from a seed. Anyone who guesses the seed can remove the noise, so "
-        "none of the guarantees below holds. Run it again without <code>random_state</code>.</p></div>"
-    )
+def _checked(release: Release, labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels, of columns that the release has."""
+    known = [column.source for column in columns_of(release)]
+    profiles = getattr(release, "profiles", None)
+    known += [name for name in (profiles.names if profiles is not None else ()) if name not in known]
+    for name, text in labels.items():
+        if name not in known:
+            raise ParameterError(
+                f"`labels` must name columns of the release, {', '.join(known)}, got {name!r}"
+            )
+        if not isinstance(text, str) or not text.strip():
+            raise ParameterError(f"the label of column {name!r} must be a text, got {text!r}")
+    return dict(labels)
 
 
 def _summary(release: Release, protection: Protection) -> str:
     counted = {
-        "Columns": str(release.domain.n_features),
+        "Columns": str(len(columns_of(release))),
         "Records": _records(release),
         "Released": release.created[:10],
     }
@@ -96,7 +128,11 @@ def _summary(release: Release, protection: Protection) -> str:
 def _records(release: Release) -> str:
     """How many records the table has, if the release says so."""
     synopsis: GridSynopsis | None = getattr(release.model, "synopsis", None)
-    if synopsis is None:
-        return "not released"
-    about = f" (noise ± {synopsis.rows_std:,.0f})" if synopsis.rows_std else " (public)"
-    return f"{synopsis.noisy_rows:,.0f}{about}"
+    profiles = getattr(release, "profiles", None)
+    if synopsis is not None:
+        about = f" (noise ± {synopsis.rows_std:,.0f})" if synopsis.rows_std else " (public)"
+        return f"{synopsis.noisy_rows:,.0f}{about}"
+    if profiles is not None:
+        size = profiles.size(None)
+        return f"{size.value:,.0f} ({size.low:,.0f} to {size.high:,.0f})"
+    return "not released"

@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import partial
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from sfumato import plot
 from sfumato.budget import Record
 from sfumato.budget.exact import rounded_up
+from sfumato.plot.columns import Column, columns_of
+from sfumato.plot.steps import currency, folded_names
+from sfumato.plot.style import counted
 from sfumato.release import FORMAT, FORMAT_VERSION, Release
-from sfumato.report.markup import figure, paragraph, table
+from sfumato.report.bars import Bar, bars
+from sfumato.report.markup import details, paragraph, table
 
 _BUDGET = (
     "Every question asked of the table costs some privacy. The budget is the most that all questions "
     "together may cost."
 )
+_CAPTION = "Every question asked of the confidential table, and its cost"
+_MOST_NAMES = 6  # of levels
 _SELECTIONS = ("exponential", "permute-and-flip")
 
 
 def steps(release: Release) -> str:
-    """Return the section on the budget, as HTML."""
-    shares = plot.step_shares(release)
-    told = ", ".join(f"{step} {share:.1%}" for step, share in shares.items())
-    picture = figure(
-        partial(plot.budget, release),
-        f"Picture: bars with each step's share of the budget: {told}.",
-        "Each step's share of the budget.",
-        salt="budget",
-        size=(5.2, 1.1 + 0.45 * len(shares)),
-    )
+    """Return the section on the budget, as HTML. Steps that repeat have one line, and details on demand."""
+    shares = plot.step_shares(release, folded=True)
+    shown = [Bar(step, share, f"{share:.1%}") for step, share in shares.items()]
+    picture = bars(f"Each step's share of the budget ({currency(release)})", shown, longest=1.0)
+    asked, names = release.privacy.steps, folded_names(record.step for record in release.privacy.steps)
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in asked:
+        groups.setdefault((names[record.step], record.mechanism), []).append(record)
+    parts = [paragraph(_BUDGET), picture, _asked(release, _CAPTION, groups), _about_steps(release)]
+    if set(names) != set(names.values()):
+        single: dict[tuple[str, str], list[Record]] = {}
+        for record in asked:
+            single.setdefault((record.step, str(record)), []).append(record)
+        each = _asked(release, _CAPTION, single)
+        parts.append(details(f"All {counted(len(single), 'step')}, one by one", each))
+    return "".join(parts)
+
+
+def _asked(release: Release, caption: str, groups: Mapping[tuple[str, str], list[Record]]) -> str:
     head = ("step", "times", "mechanism", "sensitivity", "noise scale", "noise (std)", "cost")
-    counted = Counter(release.privacy.steps)
-    rows = [(record.step, str(times), *_row(record, times)) for record, times in counted.items()]
+    rows = [(step, str(len(records)), *_row(records)) for (step, _), records in groups.items()]
     foot = ("total", str(len(release.privacy.steps)), "", "", "", "", str(release.privacy.spent))
-    caption = "Every question asked of the confidential table, and its cost"
-    asked = table(caption, head, rows, foot=foot, texts=("mechanism",))
-    return paragraph(_BUDGET) + picture + asked + _about_steps(release)
+    return table(caption, head, rows, foot=foot, texts=("mechanism",))
 
 
 def public_facts(release: Release) -> str:
@@ -79,13 +91,28 @@ def verification(release: Release) -> str:
     )
 
 
-def _row(record: Record, times: int) -> tuple[str, str, str, str, str]:
-    is_gaussian, is_selection = record.epsilon is None, record.mechanism in _SELECTIONS
-    std = "—" if is_selection else f"{record.noise_std:.4g}"
-    amount = record.rho if record.epsilon is None else record.epsilon
-    cost = f"{'rho' if is_gaussian else 'epsilon'}={rounded_up(amount * times, 4)}"
-    cost += f", delta={rounded_up(record.delta * times, 4)}" if record.delta else ""
-    return record.mechanism, record.sensitivity_in_words(), f"{float(record.scale):.6g}", std, cost
+def _row(records: Sequence[Record]) -> tuple[str, str, str, str, str]:
+    """What records of one mechanism have in common, and what they cost together."""
+    first = records[0]
+    is_selection = first.mechanism in _SELECTIONS
+    std = "—" if is_selection else _range([record.noise_std for record in records], 4)
+    scale = _range([float(record.scale) for record in records], 6)
+    sensitivities = list(dict.fromkeys(record.sensitivity_in_words() for record in records))
+    amounts = (record.rho if record.epsilon is None else record.epsilon for record in records)
+    amount = sum(amounts, Fraction(0))
+    delta = sum((record.delta for record in records), Fraction(0))
+    cost = f"{'rho' if first.epsilon is None else 'epsilon'}={rounded_up(amount, 4)}"
+    cost += f", delta={rounded_up(delta, 4)}" if delta else ""
+    return first.mechanism, _first_to_last(sensitivities), scale, std, cost
+
+
+def _range(numbers: Sequence[float], digits: int) -> str:
+    low, high = (f"{number:.{digits}g}" for number in (min(numbers), max(numbers)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _first_to_last(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
 
 
 def _about_steps(release: Release) -> str:
@@ -111,13 +138,25 @@ def _about_steps(release: Release) -> str:
     return paragraph(text, "note")
 
 
+def measuring(release: Release) -> str:
+    """Return a sentence on how columns were measured, as HTML."""
+    words = release.domain.measure.words
+    return (
+        paragraph(f"{words[:1].upper()}{words[1:]}.", "note")
+        if words and release.domain.n_features > 1
+        else ""
+    )
+
+
 def _bounds_table(release: Release) -> str:
     domain = release.domain
-    rows = [
-        (name, f"{low:,.10g}", f"{high:,.10g}")
-        for name, low, high in zip(plot.column_names(release), domain.low, domain.high, strict=True)
-    ]
-    caption = "Public bounds of the columns. Values outside were moved to the nearest bound."
+    rows = [(column.name, *_limits(column)) for column in columns_of(release)]
+    caption = "Public bounds of the columns. "
+    caption += "Values outside were moved to the nearest bound."
+    if domain.outside == "drop":
+        caption = "Public bounds of the columns. Records outside were left out."
+    if any(column.kind == "category" for column in columns_of(release)):
+        caption += " A category has levels instead; all other values count as “other”."
     if any(record.delta for record in release.privacy.steps):
         caption += " Levels of categories were not public: a part of the budget found them."
     if domain.radius is not None:
@@ -126,6 +165,30 @@ def _bounds_table(release: Release) -> str:
             "its surface."
         )
     return table(caption, ("column", "lower bound", "upper bound"), rows)
+
+
+def _limits(column: Column) -> tuple[str, str]:
+    """Public limits of a column in words."""
+    match column.kind:
+        case "category":
+            return f"{len(column.levels)} levels", shortened(column.levels)
+        case "rank":
+            return column.levels[0], column.levels[-1]
+        case "flag":
+            return "false", "true"
+        case "cycle":
+            return "cycle", column.between
+        case "date":
+            return column.written(column.low), column.written(column.high)
+        case _:
+            unit = f" {column.unit}" if column.unit else ""
+            return f"{column.low:,.10g}{unit}", f"{column.high:,.10g}{unit}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """The first names of a long list, and how many there are besides."""
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:_MOST_NAMES])} and {rest:,} more"
 
 
 def _citation(release: Release) -> str:

@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from sfumato import plot
 from sfumato.domain import FloatArray
+from sfumato.plot.columns import UNREADABLE, Column, columns_of, is_map
+from sfumato.plot.marks import centres_height
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.intervals import half_widths
 from sfumato.public.models import CentreModel
 from sfumato.release import Release
-from sfumato.report.findings import coordinate, findings, size_picture
-from sfumato.report.markup import figure, paragraph, table
+from sfumato.report.bars import MOST_PARTS, Parts, parts_of_bars
+from sfumato.report.findings import findings, size_picture
+from sfumato.report.markup import Faint, figure, paragraph, table
 
-_SHAPES = {1: "a histogram of one column", 2: "a map of two columns"}
+_HISTOGRAM = "a histogram of one column"
 _MOST_COLUMNS = 5  # side by side in a table
+_HIDDEN = "hidden by noise"
 
 _MEANING = (
     "A cluster is a group of records that are similar to each other. Its centre is the estimated average of "
     "its records."
 )
 _ERRORS = {
-    1: " A horizontal bar is the 95% interval of a centre, where it is wide enough to see.",
-    2: " An ellipse is the 95% region of a centre, where it is large enough to see.",
-    3: " Vertical bars are the 95% intervals of a centre, where they are long enough to see.",
+    "line": " A horizontal bar is the 95% interval of a centre, where it is wide enough to see.",
+    "map": " An ellipse is the 95% region of a centre, where it is large enough to see.",
+    "axes": " Bars are the 95% intervals of a centre, where they are long enough to see.",
 }
 
 
 @findings.register
 def _(model: CentreModel, release: Release) -> str:
-    sizes = size_picture(release, model.estimated_sizes)
+    sizes = size_picture(model.estimated_sizes)
     parts = [paragraph(_MEANING), _picture(release, model), sizes, _centre_tables(release, model)]
+    if getattr(release, "profiles", None) is None:  # whose cards show levels with intervals
+        parts += [_levels(column, model) for column in columns_of(release) if column.kind == "category"]
     if model.center_stds is not None:
-        parts.append(paragraph(_in_doubt(model), "note"))
+        parts.append(paragraph(_in_doubt(release, model), "note"))
     if model.synopsis is not None:
         parts.append(paragraph(_about_noise(model.synopsis), "note"))
     return "".join(parts)
-
-
-def with_error(value: float, half: float, low: float, high: float) -> str:
-    """Write a coordinate and half of its interval, which gets two digits."""
-    if half <= 0:
-        return coordinate(value, low, high)
-    digits = 1 - math.floor(math.log10(half))
-    if not -3 <= digits <= 8:
-        return f"{value:.6g} ± {half:.2g}"
-    digits = max(digits, 0)
-    return f"{value:,.{digits}f} ± {half:,.{digits}f}"
 
 
 def cell_sums(model: CentreModel, synopsis: GridSynopsis) -> tuple[FloatArray, FloatArray]:
@@ -66,25 +61,32 @@ def cell_sums(model: CentreModel, synopsis: GridSynopsis) -> tuple[FloatArray, F
 
 
 def _picture(release: Release, model: CentreModel) -> str:
+    found = columns_of(release)
+    if not any(column.is_plain for column in found):
+        return ""
     caption = "Each centre carries the number that prediction gives to its cluster. "
-    if model.n_features > 2:
+    is_line, is_flat = len(found) == model.n_features == 1, is_map(release)
+    if not is_line and not is_flat:
         caption += (
             "Thicker lines mean larger clusters. Each column has its own axis between its public bounds."
         )
+        if not all(column.is_plain for column in found):
+            caption += " Categories and cycles are in the tables."
     else:
         caption += "The area of a mark is proportional to the size of its cluster."
         if model.synopsis is not None:
             caption += " The background is the noisy grid from which the centres were computed."
     if model.center_stds is not None:
-        caption += _ERRORS[min(model.n_features, 3)]
-    height = 4.7 if model.n_features == 2 else 3.4
-    draw = partial(plot.centres, release)
-    return figure(draw, _alt(release, model), caption, salt="clusters", size=(5.2, height))
+        caption += _ERRORS["line" if is_line else "map" if is_flat else "axes"]
+    size = (5.2, centres_height(release))
+    return figure(partial(plot.centres, release), _alt(release, model), caption, salt="clusters", size=size)
 
 
 def _alt(release: Release, model: CentreModel) -> str:
-    names = ", ".join(plot.column_names(release))
-    shape = _SHAPES.get(model.n_features, "one axis per column")
+    found = columns_of(release)
+    names = ", ".join(column.name for column in found if column.is_plain)
+    shape = "a map of two columns" if is_map(release) else "one axis per column"
+    shape = _HISTOGRAM if len(found) == model.n_features == 1 else shape
     largest = int(np.argmax(model.cluster_sizes))
     return (
         f"Picture: {shape} ({names}) with {len(model.cluster_centers)} cluster centres. The largest cluster "
@@ -95,32 +97,67 @@ def _alt(release: Release, model: CentreModel) -> str:
 
 def _centre_tables(release: Release, model: CentreModel) -> str:
     """Sizes and centres in one table, or in several tables with few columns each, which fit on paper."""
-    names, places = plot.column_names(release), _places(release, model)
+    found = columns_of(release)
+    places = [[_cell(column, model, i) for column in found] for i in range(len(model.cluster_centers))]
     head, *sizes, whole = _size_columns(model)
-    if model.n_features <= _MOST_COLUMNS:
+    names, texts = [column.name for column in found], _texts(found)
+    if sum(map(_room, found)) <= _MOST_COLUMNS:
         rows = [[str(i), *size, *place] for i, (size, place) in enumerate(zip(sizes, places, strict=True))]
-        foot = ["total", *whole, *[""] * model.n_features]
+        foot = ["total", *whole, *[""] * len(found)]
         caption = "Estimated number of records in each cluster (its size), and its centre"
-        return table(caption, ["cluster", *head, *names], rows, foot=foot)
+        return table(caption, ["cluster", *head, *names], rows, foot=foot, texts=texts)
     rows = [[str(i), *size] for i, size in enumerate(sizes)]
     caption = "Estimated number of records in each cluster (its size)"
     parts = [table(caption, ["cluster", *head], rows, foot=["total", *whole])]
-    for start in range(0, model.n_features, _MOST_COLUMNS):
-        some = slice(start, start + _MOST_COLUMNS)
-        caption = f"Centre of each cluster, columns {start + 1} to {start + len(names[some])}"
+    for some in _sheets(found):
+        caption = f"Centre of each cluster, columns {some.start + 1} to {some.stop}"
         rows = [[str(i), *place[some]] for i, place in enumerate(places)]
-        parts.append(table(caption, ["cluster", *names[some]], rows))
+        parts.append(table(caption, ["cluster", *names[some]], rows, texts=texts))
     return "".join(parts)
 
 
-def _places(release: Release, model: CentreModel) -> list[list[str]]:
-    centers, stds = model.cluster_centers, model.center_stds
-    halves = np.zeros_like(centers) if stds is None else half_widths(stds)
-    bounds = release.domain.low, release.domain.high
-    return [
-        [with_error(*part) for part in zip(center, half, *bounds, strict=True)]
-        for center, half in zip(centers, halves, strict=True)
-    ]
+def _cell(column: Column, model: CentreModel, i: int) -> str:
+    """A centre in one column. What noise hides is set in grey and says so."""
+    stds = None if model.center_stds is None else model.center_stds[i]
+    text = column.in_words(model.cluster_centers[i], stds)
+    return Faint(f"{text} ({_HIDDEN})") if column.is_hidden(stds) else text
+
+
+def _room(column: Column) -> int:
+    """Columns of a table that a column takes: names of levels are long."""
+    return 2 if column.kind == "category" else 1
+
+
+def _texts(found: Sequence[Column]) -> list[str]:
+    return [column.name for column in found if column.kind in ("category", "rank")]
+
+
+def _sheets(found: Sequence[Column]) -> list[slice]:
+    """Runs of columns that fit into one table each."""
+    sheets, start, taken = [], 0, 0
+    for j, column in enumerate(found):
+        if taken and taken + _room(column) > _MOST_COLUMNS:
+            sheets.append(slice(start, j))
+            start, taken = j, 0
+        taken += _room(column)
+    return [*sheets, slice(start, len(found))]
+
+
+def _levels(column: Column, model: CentreModel) -> str:
+    """Shares of the levels of a category in each cluster, as bars of several parts."""
+    shares = np.array([column.shares(center) for center in model.cluster_centers])
+    weights = np.maximum(model.cluster_sizes, 1e-9)
+    largest = np.argsort(-(weights @ shares), kind="stable")[:MOST_PARTS].tolist()
+    rows = []
+    for i, own in enumerate(shares):
+        top = int(np.argmax(own))
+        stds = None if model.center_stds is None else model.center_stds[i]
+        text = f"{column.levels[top]} {own[top]:.0%}"
+        rows.append(Parts(f"cluster {i}", [float(own[j]) for j in largest], text, column.is_hidden(stds)))
+    caption = f"{column.name}: shares of its levels at the centre of each cluster, and the most frequent one"
+    names = [column.levels[j] for j in largest]
+    rest = len(column.levels) - len(largest)
+    return parts_of_bars(caption, names, rows, rest)
 
 
 def _size_columns(model: CentreModel) -> list[list[str]]:
@@ -145,14 +182,22 @@ def _noisy_counts(model: CentreModel, synopsis: GridSynopsis) -> list[list[str]]
     ]
 
 
-def _in_doubt(model: CentreModel) -> str:
+def _in_doubt(release: Release, model: CentreModel) -> str:
     sizes_too = model.synopsis is None and model.size_stds is not None
     about = "centres and sizes" if sizes_too else "centres"
-    return (
+    text = (
         "The scale of the noise is known, so we can say how far it may have moved a number. The number after "
-        f"± in {about} is half the width of a 95% interval. The method may also have taken two groups for "
-        "one. No interval covers that."
+        f"± in {about} is half the width of a 95% interval. It belongs to its column and cluster. "
     )
+    if any(column.kind in ("category", "flag") for column in columns_of(release)):
+        text += "After a share, it is in percentage points. "
+    all_stds = () if model.center_stds is None else model.center_stds
+    if any(column.is_hidden(stds) for column in columns_of(release) for stds in all_stds):
+        text += (
+            f"What is grey cannot be read: the noise may have moved it by more than {UNREADABLE:.0%} of the "
+            "width of its column. "
+        )
+    return text + "The method may also have taken two groups for one. No interval covers that."
 
 
 def _about_noise(synopsis: GridSynopsis) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-MOST_FRAMES = 12
+MOST_FRAMES = 8  # each takes a fraction of a second to draw
 MOST_BYTES = 2_500_000  # for all readings on a page, which keeps the page below 6 MB
 _DECADE = (1, 2, 5)
 

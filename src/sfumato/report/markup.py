@@ -25,6 +25,8 @@ _STYLE: dict[Any, Any] = dict.fromkeys(_INKED, _INK) | {
     "svg.fonttype": "none",
 }
 _MARGIN = 0.05  # above and below a picture, in inches
+_POINTS = 72.0  # per inch, the unit of matplotlib's SVG
+_DPI = 200  # of what is drawn as an image
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -33,9 +35,21 @@ def paragraph(text: str, css: str = "") -> str:
     return f'<p class="{css}">{html.escape(text)}</p>' if css else f"<p>{html.escape(text)}</p>"
 
 
+def details(summary: str, body: str) -> str:
+    """Return HTML that opens on demand. Paper shows it if it is open."""
+    return f"<details><summary>{html.escape(summary)}</summary>{body}</details>"
+
+
+class Faint(str):
+    """Text of a cell that noise hides: the page sets it in grey."""
+
+    __slots__ = ()
+
+
 def facts(pairs: Mapping[str, str]) -> str:
     """Return a list of names and values, set large."""
-    items = (f"<div><dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd></div>" for k, v in pairs.items())
+    texts = {html.escape(name): html.escape(value).replace(", ", ",<br>") for name, value in pairs.items()}
+    items = (f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in texts.items())
     return f'<dl class="facts">{"".join(items)}</dl>'
 
 
@@ -89,46 +103,53 @@ def figure(
     size : (float, float)
         Width and height in inches. Unused height is cut off.
     """
-    svg = _svg(draw, salt, size)
-    opening = f'<svg role="img" aria-label="{html.escape(alt)}" viewBox="{_view_box(svg)}">'
-    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    view, body = _svg(draw, salt, size)
+    opening = f'<svg role="img" aria-label="{html.escape(alt)}" viewBox="{view}">'
     return f"<figure>{opening}{body}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
 def _row(cells: Sequence[str], words: Sequence[bool], scope: str) -> str:
     drawn = []
     for j, (cell, is_text) in enumerate(zip(cells, words, strict=True)):
-        css = "" if is_text else ' class="number"'
+        names = ["number"] * (not is_text) + ["faint"] * isinstance(cell, Faint)
+        css = f' class="{" ".join(names)}"' if names else ""
         is_head = scope == "col" or j == 0
         tag = f'th scope="{scope}"' if is_head else "td"
         drawn.append(f"<{tag}{css}>{html.escape(cell)}</{tag[:2]}>")
     return f"<tr>{''.join(drawn)}</tr>"
 
 
-def _svg(draw: Callable[[Axes], object], salt: str, size: tuple[float, float]) -> str:
+def _svg(draw: Callable[[Axes], object], salt: str, size: tuple[float, float]) -> tuple[str, str]:
+    """Return the box that a picture uses, and the SVG inside it.
+
+    The layout is found once and the picture is drawn once. `savefig` would do both three times.
+    """
     from matplotlib import rc_context
-    from matplotlib.transforms import Bbox
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     with rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # the browser has more fonts
         sheet = plot.blank(*size)
+        canvas = FigureCanvasSVG(sheet)
         ax = sheet.add_subplot()
         draw(ax)
         ax.set_title("")  # the page has headings
-        sheet.draw_without_rendering()  # sets the layout
+        engine = sheet.get_layout_engine()
+        if engine is not None:
+            engine.execute(sheet)
+        sheet.set_layout_engine("none")
         drawn = sheet.get_tightbbox()
-        used = Bbox([[0.0, max(drawn.y0 - _MARGIN, 0.0)], [size[0], min(drawn.y1 + _MARGIN, size[1])]])
-        sheet.savefig(buffer, format="svg", dpi=200, metadata=_NO_METADATA, bbox_inches=used)
-    return _apart(buffer.getvalue(), salt).replace(_INK, "currentColor")
+        sheet.set_dpi(_DPI)
+        canvas.print_svg(buffer, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
+    top, bottom = size[1] - drawn.y1 - _MARGIN, size[1] - drawn.y0 + _MARGIN
+    top, bottom = (_POINTS * min(max(edge, 0.0), size[1]) for edge in (top, bottom))
+    svg = _apart(buffer.getvalue(), salt).replace(_INK, "currentColor")
+    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    return f"0 {top:.6g} {_POINTS * size[0]:.6g} {bottom - top:.6g}", body
 
 
 def _apart(svg: str, salt: str) -> str:
     """Prefix the identifiers, because matplotlib starts from one in each picture."""
     svg = re.sub(r'(<[^<>]* id=")', rf"\g<1>{salt}-", svg)
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{salt}-", svg)
-
-
-def _view_box(svg: str) -> str:
-    found = re.search(r'viewBox="([-\d. ]+)"', svg)
-    return found[1] if found else "0 0 360 288"

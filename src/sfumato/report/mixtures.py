@@ -8,16 +8,18 @@ from functools import partial
 import numpy as np
 
 from sfumato import plot
+from sfumato.plot.columns import Column, columns_of, coordinate, duration, is_map
 from sfumato.plot.groups import in_words
+from sfumato.plot.marks import centres_height
 from sfumato.public.mixtures import MorseTree
 from sfumato.public.models import GroupedModel, MixtureModel, MorseModel
 from sfumato.public.models.groups import Groups
 from sfumato.release import Release
 from sfumato.report.choices import slider
-from sfumato.report.findings import LONGEST_TABLE, NO_COST, coordinate, findings, share, size_picture
+from sfumato.report.findings import LONGEST_TABLE, NO_COST, findings, share, size_picture
 from sfumato.report.markup import figure, paragraph, table
 
-_SHAPES = {1: "the density of one column", 2: "a map of two columns"}
+_CURVE, _MAP = "the density of one column", "a map of two columns"
 
 _COMPONENTS = (
     "The table is described as a mixture: a sum of components. A component is a cloud of records around "
@@ -103,7 +105,7 @@ def _cut(release: Release, model: MorseModel, n_clusters: int) -> str:
 
 def _shown(release: Release, model: GroupedModel, suffix: str) -> str:
     picture = _picture(release, model.groups, f"mixture{suffix}")
-    sizes = size_picture(release, model.estimated_sizes, f"sizes{suffix}")
+    sizes = size_picture(model.estimated_sizes)
     return picture + sizes + _group_table(release, model.groups)
 
 
@@ -112,49 +114,59 @@ def _notes(one: str) -> str:
 
 
 def _picture(release: Release, groups: Groups, salt: str) -> str:
-    n_features, largest = release.domain.n_features, int(np.argmax(groups.sizes))
-    shape = _SHAPES.get(n_features, "one axis per column")
+    found, largest = columns_of(release), int(np.argmax(groups.sizes))
+    axes = [column for column in found if column.is_plain]
+    if not axes:
+        return ""
+    is_curve = len(found) == release.domain.n_features == 1
+    shape = _CURVE if is_curve else _MAP if is_map(release) else "one axis per column"
     alt = (
-        f"Picture: {shape} ({', '.join(plot.column_names(release))}) with {in_words(groups)}. The largest is "
+        f"Picture: {shape} ({', '.join(axis.name for axis in axes)}) with {in_words(groups)}. The largest is "
         f"number {largest}, with about {groups.sizes[largest]:,.0f} records. The table below gives all "
         "numbers."
     )
-    if n_features > 2:
+    if not is_curve and not is_map(release):
         draw, caption = partial(plot.centres, release), _PARALLEL.format(one=groups.name)
     else:
         draw = partial(plot.mixture, release)
-        caption = _CAPTIONS[n_features] + _NUMBERS.format(one=groups.name)
-    return figure(draw, alt, caption, salt=salt, size=(5.2, 4.7 if n_features == 2 else 3.6))
+        caption = _CAPTIONS[1 if is_curve else 2] + _NUMBERS.format(one=groups.name)
+    return figure(draw, alt, caption, salt=salt, size=(5.2, centres_height(release)))
 
 
 def _group_table(release: Release, groups: Groups) -> str:
     total, counts = groups.sizes.sum(), np.bincount(groups.labels)
-    blank, rest = [""] * release.domain.n_features, counts[LONGEST_TABLE:]
+    found = columns_of(release)
+    blank, rest = [""] * len(found), counts[LONGEST_TABLE:]
 
     def row(name: str, n_components: int, size: float, places: list[str]) -> list[str]:
         return [name, *[str(n_components)] * groups.is_joined, f"{size:,.0f}", share(size, total), *places]
 
     rows = [
-        row(str(i), counts[i], groups.sizes[i], _places(release, groups, i))
+        row(str(i), counts[i], groups.sizes[i], [_place(column, groups, i) for column in found])
         for i in range(min(len(counts), LONGEST_TABLE))
     ]
     if len(rest):
         rows.append(row(f"{len(rest)} more", rest.sum(), groups.sizes[LONGEST_TABLE:].sum(), blank))
     foot = row("total", counts.sum(), total, blank) if len(counts) > 1 else []
-    head = [groups.name, *["components"] * groups.is_joined, "records", "share", *plot.column_names(release)]
+    names = [column.name for column in found]
+    head = [groups.name, *["components"] * groups.is_joined, "records", "share", *names]
     caption = (
         f"Estimated number of records in each {groups.name}, their share, and mean ± one standard deviation "
         "in each column"
     )
-    return table(caption, head, rows, foot=foot)
+    texts = [column.name for column in found if column.kind == "category"]
+    return table(caption, head, rows, foot=foot, texts=texts)
 
 
-def _places(release: Release, groups: Groups, i: int) -> list[str]:
-    bounds = zip(release.domain.low, release.domain.high, strict=True)
-    return [
-        f"{coordinate(mean, low, high)} ± {coordinate(std, low, high)}"
-        for mean, std, (low, high) in zip(groups.means[i], groups.stds[i], bounds, strict=True)
-    ]
+def _place(column: Column, groups: Groups, i: int) -> str:
+    """Mean and standard deviation of a group in a column. A category has shares instead."""
+    if not column.is_plain or column.kind in ("rank", "flag"):
+        return column.in_words(groups.means[i], None)
+    mean, std = float(groups.means[i, column.at[0]]), float(groups.stds[i, column.at[0]])
+    if column.kind == "date":
+        return f"{column.written(mean)} ± {duration(std)}"
+    low, high = column.low, column.high
+    return f"{coordinate(mean, low, high)} ± {coordinate(std, low, high)}"
 
 
 def _tree(release: Release, model: MorseModel, salt: str) -> str:

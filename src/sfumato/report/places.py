@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from sfumato import plot
+from sfumato.plot.columns import columns_of, is_map
 from sfumato.public.models import SourceTargetModel
 from sfumato.release import Release
-from sfumato.report.findings import LONGEST_TABLE, coordinate, findings
+from sfumato.report.findings import LONGEST_TABLE, findings
 from sfumato.report.markup import figure, paragraph, table
 
 _MEANING = (
@@ -36,7 +37,7 @@ def _numbers(model: SourceTargetModel) -> str:
 
 
 def _picture(release: Release, model: SourceTargetModel) -> str:
-    if model.n_features != 2:
+    if not is_map(release):
         return ""
     names = ", ".join(plot.column_names(release))
     alt = (
@@ -49,14 +50,15 @@ def _picture(release: Release, model: SourceTargetModel) -> str:
 
 
 def _table(release: Release, model: SourceTargetModel) -> str:
-    low, high = release.domain.low, release.domain.high
+    found = columns_of(release)
     chosen = zip(model.center_indices, model.cluster_centers, strict=True)
     rows = [
-        [str(i), str(index), *(coordinate(*part) for part in zip(place, low, high, strict=True))]
+        [str(i), str(index), *(column.in_words(place, None) for column in found)]
         for i, (index, place) in enumerate(chosen)
     ]
     rest = len(rows) - LONGEST_TABLE
     if rest > 0:
-        rows = [*rows[:LONGEST_TABLE], [f"{rest} more", *[""] * (1 + model.n_features)]]
-    head = ["number", "row in the list of targets", *plot.column_names(release)]
-    return table("The chosen targets, and where each stands in the list of targets", head, rows)
+        rows = [*rows[:LONGEST_TABLE], [f"{rest} more", *[""] * (1 + len(found))]]
+    head = ["number", "row in the list of targets", *(column.name for column in found)]
+    texts = [column.name for column in found if column.kind == "category"]
+    return table("The chosen targets, and where each stands in the list of targets", head, rows, texts=texts)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, singledispatch
 
 from sfumato import plot
+from sfumato.plot.columns import Column, columns_of, direction, is_map, moment
 from sfumato.public.density.spans import Span
 from sfumato.public.models import DBSCANModel, DensityModel, SpannedModel
 from sfumato.release import Release
 from sfumato.report.choices import round_numbers, slider
-from sfumato.report.findings import LONGEST_TABLE, NO_COST, coordinate, findings, share, size_picture
+from sfumato.report.findings import LONGEST_TABLE, NO_COST, findings, share, size_picture
 from sfumato.report.markup import figure, paragraph, table
 
 _FEWER, _MORE = 10, 1000  # other readings divide or multiply the number of neighbours by at most this
@@ -73,24 +74,32 @@ def _(model: DBSCANModel, release: Release) -> str:
             break
     models = {value: other for value, other in models.items() if other.spans}
     label = "Minimum number of neighbours (min_samples):"
-    return _slider(label, _BY_NEIGHBOURS, models, chosen, partial(_shown, release=release))
+    show = partial(_shown, release=release)
+    return _slider(label, _BY_NEIGHBOURS, sorted(models), chosen, show, models.__getitem__)
 
 
 @_readings.register
 def _(model: DensityModel, release: Release) -> str:
     chosen = model.regions.n_spans
-    models = {k: model if k == chosen else model.cut(k) for k in range(1, chosen + 1)}
-    return _slider("Number of spans:", _BY_NUMBER, models, chosen, partial(_with_tree, release=release))
+    show = partial(_with_tree, release=release)
+    return _slider("Number of spans:", _BY_NUMBER, range(1, chosen + 1), chosen, show, model.cut)
 
 
 def _slider(
-    label: str, note: str, models: Mapping[int, SpannedModel], chosen: int, show: Callable[..., str]
+    label: str,
+    note: str,
+    values: Sequence[int],
+    chosen: int,
+    show: Callable[..., str],
+    read: Callable[[int], SpannedModel],
 ) -> str:
-    def shown(value: int) -> str:
-        return show(models[value], suffix=f"-{value}")
+    """Readings of the counts, of which only those that are shown are made."""
 
-    readings = slider("reading", label, sorted(models), chosen, shown)
-    return readings if len(models) == 1 else paragraph(note) + readings
+    def shown(value: int) -> str:
+        return show(read(value), suffix=f"-{value}")
+
+    readings = slider("reading", label, values, chosen, shown)
+    return readings if len(values) == 1 else paragraph(note) + readings
 
 
 def _with_tree(model: DensityModel, release: Release, suffix: str) -> str:
@@ -105,7 +114,7 @@ def _shown(model: SpannedModel, release: Release, suffix: str, tree: str = "") -
     """Pictures and table of one reading. The suffix makes the identifiers of its pictures unique."""
     release = replace(release, model=model)
     ordered = sorted(model.spans, key=lambda span: -span.count)
-    sizes = size_picture(release, model.estimated_sizes, f"sizes{suffix}") if len(ordered) > 1 else ""
+    sizes = size_picture(model.estimated_sizes) if len(ordered) > 1 else ""
     picture = _picture(release, ordered, f"spans{suffix}")
     return "".join([_promise(model), picture, tree, sizes, _table(release, ordered)])
 
@@ -120,7 +129,7 @@ def _promise(model: SpannedModel) -> str:
 
 
 def _picture(release: Release, ordered: Sequence[Span], salt: str) -> str:
-    if release.domain.n_features != 2:
+    if not is_map(release):
         return ""
     names, largest = ", ".join(plot.column_names(release)), ordered[0]
     number = "1 span" if len(ordered) == 1 else f"{len(ordered)} spans"
@@ -137,12 +146,13 @@ def _picture(release: Release, ordered: Sequence[Span], salt: str) -> str:
 
 def _table(release: Release, ordered: Sequence[Span]) -> str:
     total = sum(span.count for span in ordered)
-    head = ["span", "records", f"{_percent(ordered[0])} interval", "share", *plot.column_names(release)]
+    found = columns_of(release)
+    head = ["span", "records", f"{_percent(ordered[0])} interval", "share", *(c.name for c in found)]
     rows = [
-        [str(span.label), *_counts(span.count, total, span), *_extent(release, span)]
+        [str(span.label), *_counts(span.count, total, span), *(_extent(column, span) for column in found)]
         for span in ordered[:LONGEST_TABLE]
     ]
-    rest, blank = ordered[LONGEST_TABLE:], [""] * release.domain.n_features
+    rest, blank = ordered[LONGEST_TABLE:], [""] * len(found)
     if rest:
         rows.append([f"{len(rest)} smaller", *_counts(sum(span.count for span in rest), total), *blank])
     foot = ["total", *_counts(total, total), *blank] if len(ordered) > 1 else []
@@ -150,7 +160,8 @@ def _table(release: Release, ordered: Sequence[Span]) -> str:
         "Estimated number of records in each span, its share of the records in all spans, and where it "
         "begins and ends in each column"
     )
-    return table(caption, head, rows, foot=foot)
+    texts = [column.name for column in found if column.kind == "category"]
+    return table(caption, head, rows, foot=foot, texts=texts)
 
 
 def _counts(count: float, total: float, span: Span | None = None) -> list[str]:
@@ -158,12 +169,17 @@ def _counts(count: float, total: float, span: Span | None = None) -> list[str]:
     return [f"{round(count):,}", interval, share(count, total)]
 
 
-def _extent(release: Release, span: Span) -> list[str]:
-    low, high = release.domain.low, release.domain.high
-    return [
-        f"{coordinate(first, a, b)} to {coordinate(last, a, b)}"
-        for first, last, a, b in zip(*span.extent, low, high, strict=True)
-    ]
+def _extent(column: Column, span: Span) -> str:
+    """Where a span begins and ends in a column, or which levels it reaches."""
+    low, high = span.extent[:, list(column.at)]
+    if column.kind == "category":
+        return ", ".join(
+            level for level, end in zip(column.levels, high, strict=True) if end > column.high / 2
+        )
+    if column.kind == "cycle":
+        turn, _ = direction(span.centroid[list(column.at)])
+        return f"around {moment(turn, column.cycle)}"
+    return f"{column.written(float(low[0]))} to {column.written(float(high[0]))}"
 
 
 def _percent(span: Span) -> str:
