@@ -21,6 +21,8 @@ TABLES = (
     "grid_scale",
     "kmeans_accuracy",
     "kmeans_budgets",
+    "real_tables",
+    "mixed_tables",
     "planner_accuracy",
     "kmeans_time",
     "growth",
@@ -38,7 +40,8 @@ TABLES = (
     "constants",
     "paper_tables",  # last: it compares what the others have kept
 )
-NEED_DATA = ("density_time", "people", "constants")  # their rows come from the folder that SFUMATO_DATA names
+# Their rows come from the folder that SFUMATO_DATA names.
+NEED_DATA = ("real_tables", "mixed_tables", "density_time", "people", "constants")
 ROOT = Path(__file__).parents[1]
 PAGE = "BENCHMARKS.md"
 TO_ROOT = "../../"  # from the folder of the tables
