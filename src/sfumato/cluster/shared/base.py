@@ -21,6 +21,7 @@ from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.budget.paid_rows import check_cost_follows
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.habits import Habits
 from sfumato.cluster.shared.keywords import with_advice
 from sfumato.cluster.shared.levels import (
     LEVELS_SHARE,
@@ -63,6 +64,7 @@ from sfumato.domain.columns import (
 from sfumato.domain.levels import with_levels
 from sfumato.domain.scaling import Scaling
 from sfumato.errors import ParameterError
+from sfumato.public.doubts import warn_of
 from sfumato.public.models import Model, encode
 from sfumato.public.profiles import Profiles
 from sfumato.release import Release
@@ -130,6 +132,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         )
         model = model.moved(domain.measure.inverse) if domain.measure else model
         self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles)
+        warn_of(self.release_)
         return table
 
     def _most_levels(self, plan_for: Callable[[Domain], Plan], n_features: int, n_private: int) -> int:
@@ -333,7 +336,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         return _without_warnings(partial(super()._repr_mimebundle_, **options))
 
 
-class PrivateClusterer(ClusterMixin, PrivateEstimator, ABC):
+class PrivateClusterer(Habits, ClusterMixin, PrivateEstimator, ABC):
     """Base of all private clusterers. A subclass declares its questions (`_plan`) and asks them (`_cluster`).
 
     Everything else is here: validation, ledger, curator, release, prediction.
