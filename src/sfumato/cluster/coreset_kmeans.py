@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.habits import CentreHabits
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
 from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import Traits, Visible
@@ -228,7 +229,7 @@ def _centres(
     return domain.clip(domain.middle + scaled * unit), weights
 
 
-class CoresetKMeans(PrivateClusterer):
+class CoresetKMeans(CentreHabits, PrivateClusterer):
     """k-means on the noisy means of the leaves of a tree of hyperplanes.
 
     The hyperplanes are orthogonal to the directions along which the rows vary most. These directions come

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.habits import CentreHabits
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
 from sfumato.cluster.shared.refine import WIDTH_BONUS, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import SplitTree, Traits
@@ -44,7 +45,7 @@ class Leaves(NamedTuple):
     sizes: FloatArray
 
 
-class DPM(PrivateClusterer):
+class DPM(CentreHabits, PrivateClusterer):
     """Find clusters by splits through sparse regions, without a given number of clusters.
 
     A tree cuts the domain where rows are few, level by level; each level is one pass over the data. The noisy

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 from sfumato.budget import Plan
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
+from sfumato.cluster.shared.habits import GridHabits
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
 from sfumato.cluster.shared.traits import Cells, Denoising, Traits
 from sfumato.curator import Questions
@@ -24,7 +25,7 @@ MAX_CELLS = 10_000_000  # about 400 MB
 DENOISING_GAIN = 3
 
 
-class GridKMeans(PrivateClusterer):
+class GridKMeans(GridHabits, PrivateClusterer):
     """k-means on one noisy grid of counts.
 
     The domain is cut into a uniform grid whose resolution balances noise against rounding. Each cell's count

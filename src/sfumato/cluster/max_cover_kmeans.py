@@ -20,6 +20,7 @@ from sfumato.cluster.shared.candidates import (
     radius_of_most,
     recovered,
 )
+from sfumato.cluster.shared.habits import CentreHabits
 from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, cover_sensitivity
@@ -34,7 +35,7 @@ CANDIDATE_SHARE = Fraction(45, 100)
 COVER_SHARE = Fraction(25, 100)
 
 
-class MaxCoverKMeans(PrivateClusterer):
+class MaxCoverKMeans(CentreHabits, PrivateClusterer):
     """k-means by choosing balls that cover the most rows, one after the other.
 
     Rows are projected to a few public random directions. There, a private division of space into boxes gives

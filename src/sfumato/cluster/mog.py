@@ -10,6 +10,7 @@ from sfumato.budget import Plan
 from sfumato.cluster.lloyd_kmeans import LloydKMeans
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
+from sfumato.cluster.shared.habits import MixtureHabits
 from sfumato.cluster.shared.moments import check_squares, fit_mixture, moments_traits, with_moments
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Cells, Traits
@@ -31,7 +32,7 @@ ASSIGNMENTS = ("hard", "soft")
 SHAPES = ("full", "diag", "spherical")
 
 
-class DPMoG(PrivateClusterer):
+class DPMoG(MixtureHabits, PrivateClusterer):
     """Gaussian mixture by noisy expectation maximisation.
 
     With up to three columns, the budget pays for a noisy grid of counts, and the mixture is fitted to its

@@ -1,7 +1,7 @@
 """The data holder's own door: lets holders label and score the rows that they hold anyway.
 
-Results from here are not private and enter no release. Only ``predict``, ``labels_`` and ``cost`` use this
-module; estimators compute models without it.
+Results from here are not private and enter no release. Only ``predict``, ``labels_``, ``cost`` and their like
+(``transform``, ``score``) use this module; estimators compute models without it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sfumato.private.sources import Source, open_source
 from sfumato.private.sources.spark import labelled
 
 Predict = Callable[[FloatArray], IntArray]
+Compute = Callable[[FloatArray], FloatArray]
 UNUSED = -1  # label of a row that has a missing value, or that lies outside and is dropped
 
 
@@ -49,6 +50,19 @@ def labels_of_rows(
 ) -> IntArray:
     """Labels of coordinates, -1 for rows that are not used."""
     return _labels(iter([rows]), Columns((), missing=missing), domain, predict)
+
+
+def values(X: Any, columns: Columns, domain: Domain, compute: Compute, n_values: int) -> FloatArray:
+    """Numbers computed for the rows of a table with named columns, NaN for rows that are not used."""
+    source, columns = _opened(X, columns)
+    return _values(_blocks(source, columns), columns, domain, compute, n_values)
+
+
+def values_of_rows(
+    rows: FloatArray, missing: Literal["error", "drop"], domain: Domain, compute: Compute, n_values: int
+) -> FloatArray:
+    """Numbers computed for coordinates, NaN for rows that are not used."""
+    return _values(iter([rows]), Columns((), missing=missing), domain, compute, n_values)
 
 
 def labelled_frame(frame: Any, columns: Columns, domain: Domain, predict: Predict, name: str) -> Any:
@@ -101,6 +115,18 @@ def _labels(
         labels = np.full(len(rows), UNUSED)
         labels[used] = predict(np.ascontiguousarray(rows[used]))
         found.append(labels)
+    return np.concatenate(found)
+
+
+def _values(
+    blocks: Iterator[FloatArray], columns: Columns | None, domain: Domain, compute: Compute, n_values: int
+) -> FloatArray:
+    found = [np.empty((0, n_values))]
+    for rows in blocks:
+        used = _used(domain, columns, rows)
+        numbers = np.full((len(rows), n_values), np.nan)
+        numbers[used] = compute(np.ascontiguousarray(rows[used]))
+        found.append(numbers)
     return np.concatenate(found)
 
 
