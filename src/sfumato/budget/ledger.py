@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
@@ -16,6 +17,10 @@ from sfumato.errors import BudgetExceededError, LedgerError, ParameterError
 PathLike: TypeAlias = str | os.PathLike[str]
 Outcome: TypeAlias = Literal["open", "released", "failed"]
 
+SAME_AGAIN = (
+    " The last {} charges were for the same plan: every fit counts, so a cross-validation or a search is "
+    "charged once for each fold and candidate."
+)
 _ACCEPTED = {
     "pure": (("pure",), "Budget(epsilon)"),
     "approximate": (("pure", "approximate"), "Budget(epsilon) or Budget(epsilon, delta)"),
@@ -213,7 +218,8 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
                     f"The data set {self.dataset!r} in {self.path} is closed for good. "
                     "Nothing more can be released from it under this ledger."
                 )
-            self._check_fits(spend, total, _spent(connection, key, total))
+            n_alike = _n_alike(connection, key, method, str(line["plan"]))
+            self._check_fits(spend, total, _spent(connection, key, total), n_alike)
             return insert(connection, "charge", dataset=key, time=_now(), method=method, **line)
 
     def settle(self, charge_id: int, outcome: Literal["released", "failed"]) -> None:
@@ -287,7 +293,7 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
             )
         return rows[0][0], _budget(rows[0][1:])
 
-    def _check_fits(self, spend: Budget, total: Budget, spent: Budget) -> None:
+    def _check_fits(self, spend: Budget, total: Budget, spent: Budget, n_alike: int) -> None:
         kinds, advice = _ACCEPTED[total.kind]
         if spend.kind not in kinds:
             raise ParameterError(
@@ -299,8 +305,15 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
             raise BudgetExceededError(
                 f"The budget of {self.dataset!r} does not cover this charge: requested {cost}, "
                 f"remaining {remaining:down}, difference {cost.excess_over(remaining)}. "
-                "Ask for less; nothing was charged."
+                "Ask for less; nothing was charged." + (SAME_AGAIN.format(n_alike) if n_alike > 1 else "")
             )
+
+
+def _n_alike(connection: sqlite3.Connection, key: int, method: str, plan: str) -> int:
+    """Number of charges in a row, up to the last one, that were for the same method and plan."""
+    query = "SELECT method, plan FROM charge WHERE dataset = ? ORDER BY id DESC"
+    charges = connection.execute(query, (key,))
+    return sum(1 for _ in takewhile(lambda charge: tuple(charge) == (method, plan), charges))
 
 
 def _cost(spend: Budget, total: Budget) -> Budget:
