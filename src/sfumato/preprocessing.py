@@ -111,7 +111,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
         points: FloatArray = checked(lambda: check_array(X, **options))
         if points.shape[1] != len(self._step):
             raise DataError(f"`X` must have {len(self._step)} columns, got {points.shape[1]}")
-        return points * self._step + self._origin
+        return np.asarray(points * self._step + self._origin)
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names of the scaled columns.
