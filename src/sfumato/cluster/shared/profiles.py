@@ -13,12 +13,12 @@ from sfumato.domain import IntArray
 from sfumato.domain.columns import Described
 from sfumato.domain.partitions import Partition, Tree
 from sfumato.public.profiles import Profiles
-from sfumato.public.profiles.bins import bins_for, cluster_edges, smoothed, table_edges
+from sfumato.public.profiles.bins import bins_for, cluster_edges, rows_in, smoothed, table_edges
 
 TABLE, CLUSTERS = "table", "profiles"  # names of the steps
 
 # Tuned: docs/notes/constants.md#profiles
-TABLE_SHARE = Fraction(1, 5)  # of the budget for profiles
+TABLE_SHARE = Fraction(1, 4)  # of the budget for profiles
 
 
 def profile_steps(n_columns: int) -> tuple[Step, ...]:
@@ -27,7 +27,7 @@ def profile_steps(n_columns: int) -> tuple[Step, ...]:
     Examples
     --------
     >>> [(step.name, str(step.share)) for step in profile_steps(3)]
-    [('table', '1/5'), ('profiles', '4/5')]
+    [('table', '1/4'), ('profiles', '3/4')]
     """
     sensitivity = profiles_sensitivity(n_columns)
     return (
@@ -60,10 +60,10 @@ def find_profiles(
     fine = tuple(table_edges(column) for column in described)
     noisy_table = curator.profiles(TABLE, Tree.root(), fine)
     table = _split(noisy_table.values[0], [len(edges) for edges in fine])
-    n_rows = float(np.mean([counts.sum() for counts in table]))
+    n_rows = rows_in(table)
     n_bins = bins_for(n_rows, partition.n_cells, curator.noise_std(CLUSTERS))
     edges = tuple(
-        cluster_edges(column, line, smoothed(line, counts[:-1], noisy_table.std), n_bins)
+        cluster_edges(column, line, smoothed(line, counts[:-1], noisy_table.std, n_rows), n_bins)
         for column, line, counts in zip(described, fine, table, strict=True)
     )
     noisy = curator.profiles(CLUSTERS, partition, edges)

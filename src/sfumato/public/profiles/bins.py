@@ -7,6 +7,7 @@ numbers of rows by the released counts of the table, so that each has rows, howe
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,9 @@ LARGEST_WHOLE = 2.0**40  # whole numbers beyond are as good as any others
 
 # Tuned: docs/notes/constants.md#profiles
 FEWEST_BINS, MOST_BINS = 6, 48
-BINS_PER_ROW = 1.0  # factor of (rows of a cluster / noise)^(2/3)
-CLEAR = 3.0  # standard deviations at which two halves of an interval are told apart
+BINS_PER_ROW = 1.5  # factor of (rows of a cluster / noise)^(2/3)
+CLEAR_BIN, CLEAR_RUN = 4.5, 3.5  # standard deviations at which neighbouring bins, or runs of bins, differ
+SHORT_RUN = 4  # up to so many bins, the tails of Laplace noise matter
 
 
 def table_edges(column: Described) -> FloatArray:
@@ -133,16 +135,24 @@ def bins_for(n_rows: float, n_clusters: int, noise: float) -> int:
     Examples
     --------
     >>> bins_for(40_000, 5, 50), bins_for(40_000, 5, 5000)
-    (29, 6)
+    (44, 6)
     """
     ratio = max(n_rows, 1.0) / max(n_clusters, 1) / max(noise, 1e-9)
     return round(min(max(BINS_PER_ROW * math.pow(ratio, 2 / 3), FEWEST_BINS), MOST_BINS))
 
 
-def smoothed(edges: FloatArray, noisy_counts: IntArray, std: float) -> FloatArray:
-    """Estimated rows in each bin: halves of an interval differ in density only where noise cannot explain it.
+def rows_in(noisy_counts: Sequence[IntArray]) -> float:
+    """Estimated rows of a table, from the noisy counts of several columns: the fewer bins, the less noise."""
+    weights = [1 / len(counts) for counts in noisy_counts]
+    sums = [weight * float(counts.sum()) for weight, counts in zip(weights, noisy_counts, strict=True)]
+    return max(sum(sums) / sum(weights), 0.0)
 
-    This is a tree of Haar wavelets with a threshold. Intervals are halved by their number of bins.
+
+def smoothed(edges: FloatArray, noisy_counts: IntArray, std: float, total: float) -> FloatArray:
+    """Estimated rows in each bin: spread evenly, except where noise cannot explain that they are not.
+
+    What differs from an even spread is written in Haar wavelets, differences of neighbouring runs of bins. Only
+    those beyond the noise are kept (Donoho and Johnstone 1994).
 
     Parameters
     ----------
@@ -150,39 +160,28 @@ def smoothed(edges: FloatArray, noisy_counts: IntArray, std: float) -> FloatArra
     noisy_counts : int array of shape (n,)
     std : float
         Standard deviation of the noise in each count.
+    total : float
+        Rows in all bins.
 
     Examples
     --------
     >>> import numpy as np
-    >>> smoothed(np.arange(5.0), np.array([9, 11, 10, 500]), 2.0).round()
+    >>> smoothed(np.arange(5.0), np.array([9, 11, 10, 500]), 2.0, 530.0).round()
     array([ 10.,  10.,  10., 500.])
     """
-    n = len(noisy_counts)
-    depth = max(n - 1, 0).bit_length()
-    padded = np.zeros(2**depth)
-    padded[:n] = noisy_counts
-    width = np.zeros(2**depth)
-    width[:n] = np.diff(edges)
-    sums, widths = [padded], [width]
-    for _ in range(depth):
-        sums.append(sums[-1].reshape(-1, 2).sum(axis=1))
-        widths.append(widths[-1].reshape(-1, 2).sum(axis=1))
-    kept = np.zeros(2**depth, dtype=bool)  # whether the halves of a node are told apart, or parts of them
-    splits = []
-    for level in range(1, depth + 1):
-        pairs = sums[level - 1].reshape(-1, 2)
-        even = _left_part(widths[level - 1].reshape(-1, 2)) * sums[level]
-        is_clear = np.abs(pairs[:, 0] - even) > CLEAR * std * math.sqrt(2**level) / 2
-        kept = kept.reshape(-1, 2).any(axis=1) | is_clear
-        told = _left_part(np.maximum(pairs, 0.0))
-        splits.append(np.where(kept, told, _left_part(widths[level - 1].reshape(-1, 2))))
-    found = np.maximum(sums[depth], 0.0)
-    for left in reversed(splits):
-        found = np.stack([found * left, found * (1 - left)], axis=1).ravel()
-    return found[:n]
-
-
-def _left_part(pairs: FloatArray) -> FloatArray:
-    total = pairs.sum(axis=1)
-    part: FloatArray = np.where(total > 0, pairs[:, 0] / np.where(total > 0, total, 1.0), 0.5)
-    return part
+    n, widths = len(noisy_counts), np.diff(edges)
+    even: FloatArray = total * widths / widths.sum()
+    rest = np.zeros(2 ** max(n - 1, 0).bit_length())
+    rest[:n] = noisy_counts - even
+    details: list[FloatArray] = []
+    while len(rest) > 1:
+        pairs = rest.reshape(-1, 2)
+        detail, rest = (pairs[:, 0] - pairs[:, 1]) / 2, pairs.sum(axis=1)
+        run = 2 ** len(details)  # bins in each half, with noise std sqrt(run / 2) in half their difference
+        clear = CLEAR_BIN if run <= SHORT_RUN else CLEAR_RUN
+        details.append(np.where(np.abs(detail) > clear * std * math.sqrt(run / 2), detail, 0.0))
+    found = np.zeros(1)
+    for detail in reversed(details):
+        found = np.stack([found / 2 + detail, found / 2 - detail], axis=1).ravel()
+    found = np.maximum(found[:n] + even, 0.0)
+    return found * (total / max(float(found.sum()), 1e-300))

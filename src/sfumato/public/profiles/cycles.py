@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.domain import FloatArray
 from sfumato.domain.columns import Described
+from sfumato.public.profiles.bins import FINER
 from sfumato.public.profiles.estimates import Direction
 from sfumato.public.profiles.quantiles import Shape
 from sfumato.public.profiles.views import View
@@ -15,7 +16,7 @@ from sfumato.public.profiles.views import View
 _WITHIN = 1.96  # standard deviations on either side of a 95 % interval
 CLEAR = 3.0  # standard deviations from which on a direction stands out: noise does so in 1 % of all cases
 FLAT = 0.15  # total variation distance from equal parts, below which a cycle is flat for a reader
-BINNED = 0.1  # of a bin: how far the mean direction may be off because values within a bin are not known
+BINNED = 1 / (2 * FINER)  # of a bin: how far the mean of the values in one of the table's bins may be off
 
 
 def direction(view: View, shape: Shape, column: Described) -> Direction:

@@ -35,7 +35,7 @@ def interval_of(observed: FloatArray, stds: FloatArray) -> tuple[FloatArray, Flo
     x = observed / stds
     means, least, largest = _acceptance()
     half = float(largest[-1] - means[-1])
-    low = np.where(x >= _FARTHEST, x - half, np.interp(x, largest, means))
+    low = np.where(x >= _FARTHEST, x - half, np.interp(x, largest, means, left=0.0))
     high = np.where(x >= _FARTHEST - half, x + half, np.interp(x, least, means))
     return stds * low, stds * high
 

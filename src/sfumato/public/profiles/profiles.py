@@ -22,15 +22,14 @@ from sfumato.public.profiles.cycles import direction
 from sfumato.public.profiles.estimates import Bars, Contrast, Direction, Estimate
 from sfumato.public.profiles.listing import list_rows
 from sfumato.public.profiles.near_zero import interval_of
-from sfumato.public.profiles.quantiles import UNLIKE, Shape, quantile
+from sfumato.public.profiles.quantiles import UNLIKE, Shape, quantile, variances
 from sfumato.public.profiles.sentences import sentence
 from sfumato.public.profiles.views import View
 
 LAPLACE_TAILS = 3.0  # excess kurtosis
-MOST_COUNTS = 2**26  # in a file
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profiles:
     """Distribution of every described column in each cluster and in the whole table, with 95 % intervals.
 
@@ -91,8 +90,8 @@ class Profiles:
             )
         if len(set(self.names)) < len(self.names):
             raise ParameterError("the columns of profiles must have different names")
-        if self.counts[0].ndim != 2 or not 1 <= len(self.counts[0]) <= MOST_COUNTS // 2:
-            raise ParameterError("the counts of profiles must have a row for each of one or more clusters")
+        if self.counts[0].ndim != 2:
+            raise ParameterError("the counts of profiles must have a row for each cluster")
         for column, fine, table, edges, counts in zip(self.columns, *parts, strict=True):
             for line in (fine, edges):
                 if line.ndim != 1 or len(line) < 2 or not (np.diff(line) > 0).all():
@@ -107,6 +106,12 @@ class Profiles:
                 raise ParameterError("the bounds of a described column must be finite and increase")
         if self.mechanism not in NOISES or not all(0 <= s <= 2.0**52 for s in (self.table_std, self.std)):
             raise ParameterError(f"the noise of profiles must be {' or '.join(NOISES)}, of a finite size")
+
+    def __repr__(self) -> str:
+        return f"<Profiles of {self.n_clusters} clusters and {len(self.columns)} columns>"
+
+    def __str__(self) -> str:
+        return "\n".join(f"Cluster {c}. {self.sentence(c)}" for c in range(self.n_clusters))
 
     @property
     def n_clusters(self) -> int:
@@ -125,6 +130,8 @@ class Profiles:
     @property
     def sizes(self) -> Sizes:
         """Estimated rows in each cluster, with intervals."""
+        if not self.n_clusters:
+            return Sizes("cluster", np.zeros(0), np.zeros((2, 0)))
         fit = self._fit
         stds = np.full(self.n_clusters, fit.size_std)
         low, high = interval_of(fit.linear_sizes, stds)
@@ -184,8 +191,12 @@ class Profiles:
             )
         if not 0 <= q <= 1:
             raise ParameterError(f"`q` must be from 0 to 1, got {q!r}")
-        unlike = UNLIKE if cluster is not None else 0.0
-        return quantile(self._view(cluster, j), self._shapes[j], self.columns[j], q, unlike=unlike)
+        view, shape, is_table = self._view(cluster, j), self._shapes[j], cluster is None
+        key = (j, q, is_table)  # the noise is the same for all clusters
+        if key not in self._variances:
+            self._variances[key] = variances(shape, view.covariance[:-1, :-1], q)
+        unlike = 0.0 if is_table else UNLIKE
+        return quantile(view, shape, self.columns[j], q, unlike=unlike, noise=self._variances[key])
 
     def direction(self, cluster: int | None, column: str) -> Direction:
         """Where a cyclic column gathers."""
@@ -195,8 +206,11 @@ class Profiles:
         return direction(self._view(cluster, j), self._shapes[j], self.columns[j])
 
     def is_whole(self, column: str) -> bool:
-        """Whether a column holds whole numbers only, as far as the counts of the table show."""
-        return self._shapes[self._place(column)].is_whole
+        """Whether a column holds whole numbers only, as far as the counts of the table can tell."""
+        j = self._place(column)
+        low, high = self.columns[j].low, self.columns[j].high
+        is_coarse = low == round(low) and high == round(high) and np.diff(self.table_edges[j]).min() >= 1
+        return self.columns[j].kind == "number" and (self._shapes[j].is_whole or bool(is_coarse))
 
     def distinct(self, cluster: int) -> list[Contrast]:
         """How far each column sets a cluster apart from all other clusters, the farthest first."""
@@ -273,6 +287,10 @@ class Profiles:
         return int(cluster)
 
     @cached_property
+    def _variances(self) -> dict[tuple[int, float, bool], FloatArray]:
+        return {}
+
+    @cached_property
     def _fit(self) -> Fit:
         return reconcile([self._released(j) for j in range(len(self.columns))], self.std)
 
@@ -291,14 +309,17 @@ class Profiles:
 
     @cached_property
     def _shapes(self) -> list[Shape]:
-        lines = zip(self.columns, self.table_edges, self.table_counts, self.edges, strict=True)
-        return [Shape.of(column, fine, counts[:-1], self.table_std, e) for column, fine, counts, e in lines]
+        lines = zip(self.columns, self.table_edges, self.table_counts, self._tables, self.edges, strict=True)
+        return [
+            Shape.of(column, fine, noisy[:-1], self.table_std, float(table.counts[:-1].sum()), edges)
+            for column, fine, noisy, table, edges in lines
+        ]
 
     @cached_property
     def _tables(self) -> list[View]:
         """Views of the whole table: the sum of the clusters, or its own counts if rows are in no cluster."""
-        variance = self._fit.variance
-        if self.complete:
+        variance = max(self.std, 1e-6) ** 2
+        if self.complete and self.n_clusters:
             return [
                 View(c.linear.sum(axis=0), c.counts.sum(axis=0), c.total, 0.0, variance)
                 for c in self._fit.columns

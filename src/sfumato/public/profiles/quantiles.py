@@ -16,10 +16,12 @@ from sfumato.public.profiles.views import LEAST_SIZE, View
 
 _WITHIN = 1.96  # standard deviations on either side of a 95 % interval
 
+UNKNOWN = 0.6  # the same if nothing is known: about that of a place anywhere in the bin
+
 # Tuned: docs/notes/constants.md#profiles
-UNLIKE = (
-    0.25  # how far a cluster's rows within a bin may lie otherwise than the table's, as a part of the bin
-)
+# How far a cluster's rows within a bin may lie from where the table's do: twice the standard deviation of the
+# part of them in a half of the bin.
+UNLIKE = 0.2
 WHOLE = 0.9  # share of the rows at whole numbers from which on a column is taken to hold nothing else
 
 
@@ -35,6 +37,8 @@ class Shape:
         Bin of the clusters that a piece lies in.
     parts : float array of shape (n_pieces,)
         Estimated part of the rows of its bin, in the table.
+    doubts : float array of shape (n_bins,)
+        How far noise may have moved a half of a bin's rows, as a part of them: standard deviations.
     is_whole : bool
         Whether all values are whole numbers, as far as the table shows.
     """
@@ -42,14 +46,21 @@ class Shape:
     points: FloatArray
     bins: IntArray
     parts: FloatArray
+    doubts: FloatArray
     is_whole: bool
 
     @classmethod
     def of(
-        cls, column: Described, fine: FloatArray, noisy_counts: IntArray, std: float, edges: FloatArray
+        cls,
+        column: Described,
+        fine: FloatArray,
+        noisy_counts: IntArray,
+        std: float,
+        total: float,
+        edges: FloatArray,
     ) -> Shape:
-        """Shape from the released counts of the table, without those of missing values."""
-        counts = smoothed(fine, noisy_counts, std)
+        """Shape from the released counts of the table, and its estimated rows, without missing values."""
+        counts = smoothed(fine, noisy_counts, std, total)
         points = np.union1d(fine, edges)
         middles = (points[1:] + points[:-1]) / 2
         of_table = (np.searchsorted(fine, middles) - 1).clip(0, len(counts) - 1)
@@ -60,7 +71,11 @@ class Shape:
         of_bin = np.bincount(bins, widths, minlength=len(edges) - 1)
         even = widths / of_bin[bins]
         parts = np.where(totals[bins] > 0, masses / np.where(totals > 0, totals, 1.0)[bins], even)
-        return cls(points, bins, parts, _is_whole(column, fine, noisy_counts, std))
+        # If a bin of m counts is known as a whole, a part u of it has noise of variance m u (1 - u) std^2.
+        n_counts = np.bincount(bins, minlength=len(edges) - 1)
+        doubts = np.minimum(std * np.sqrt(n_counts) / np.maximum(totals, 1e-300), UNKNOWN)
+        parts += (doubts / UNKNOWN)[bins] ** 2 * (even - parts)
+        return cls(points, bins, parts, doubts, _is_whole(column, fine, noisy_counts, std))
 
     @cached_property
     def before(self) -> FloatArray:
@@ -88,10 +103,8 @@ def _is_whole(column: Described, fine: FloatArray, noisy_counts: IntArray, std: 
     if column.kind != "number" or any(end != round(end) or abs(end) > LARGEST_WHOLE for end in ends):
         return False
     width = float(fine[1] - fine[0])
-    if width == 1.0:
-        return bool(np.diff(fine).max() == 1.0)
     if width > 0.5:
-        return False
+        return False  # there are no bins between whole numbers
     at = np.arange(len(noisy_counts)) % round(1 / width) == 0
     total, between = float(noisy_counts.sum()), float(noisy_counts[~at].sum())
     noise = std * math.sqrt(len(noisy_counts))
@@ -102,12 +115,27 @@ def _is_whole(column: Described, fine: FloatArray, noisy_counts: IntArray, std: 
     )
 
 
-def quantile(view: View, shape: Shape, column: Described, q: float, *, unlike: float = UNLIKE) -> Estimate:
+def variances(shape: Shape, covariance: FloatArray, q: float) -> FloatArray:
+    """Variance of the number of rows below each point, minus q times all rows."""
+    weights = shape.weights - q
+    found: FloatArray = np.maximum(((weights @ covariance) * weights).sum(axis=1), 0.0)
+    return found
+
+
+def quantile(
+    view: View,
+    shape: Shape,
+    column: Described,
+    q: float,
+    *,
+    unlike: float = UNLIKE,
+    noise: FloatArray | None = None,
+) -> Estimate:
     """Quantile of the rows that have a value, with its interval.
 
     A point v is refused as a quantile if the number of rows below it, minus q times all rows, is too far from
     0 for its noise, and for what is unknown about the rows within its bin. The interval ends at edges of
-    pieces, since all rows of a piece may have the same value.
+    pieces, since all rows of a piece may have the same value. `noise` are `variances`, if they are known.
     """
     linear, counts = view.linear[:-1], view.counts[:-1]
     covariance = view.covariance[:-1, :-1]
@@ -115,11 +143,11 @@ def quantile(view: View, shape: Shape, column: Described, q: float, *, unlike: f
     size = float(linear.sum())
     if size <= LEAST_SIZE * math.sqrt(max(float(covariance.sum()), 0.0)) or counts.sum() <= 0:
         return Estimate(_value(shape, counts, q, column), *ends)
-    weights = shape.weights - q
-    gaps = weights @ linear
-    noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
-    spread = 2 * np.sqrt(shape.before * (1 - shape.before)) * counts[shape.bins]
-    stds = np.sqrt(np.maximum(noise, 0.0) + (unlike * np.append(spread, 0.0)) ** 2)
+    gaps = (shape.weights - q) @ linear
+    noise = variances(shape, covariance, q) if noise is None else noise
+    spread = shape.before * (1 - shape.before) * (unlike**2 + shape.doubts[shape.bins] ** 2)
+    within = np.append(spread * counts[shape.bins] ** 2, 0.0)
+    stds = np.sqrt(noise + within)
     is_reached = gaps[1:] + _WITHIN * stds[1:] >= 0
     is_open = gaps[:-1] - _WITHIN * stds[:-1] <= 0
     first = int(np.argmax(is_reached)) if is_reached.any() else len(is_reached) - 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sfumato.domain.columns import Described
-from sfumato.public.profiles.estimates import Estimate, Tells
+from sfumato.public.profiles.estimates import Bars, Estimate, Tells
 from sfumato.public.profiles.wording import cycle_in_words, number, on_cycle, percent, quantity, unit_for
 
 UNREADABLE = (
@@ -73,7 +73,12 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
     if median.high - median.low > UNREADABLE * spread and median.high > median.low and spread > 0:
         return ""
     is_whole = profiles.is_whole(name)
-    texts = [quantity(column, q.value, _half(q), is_whole=is_whole) for q in (low, median, high)]
+    ends = max(_half(low), _half(high))
+    halves = (ends, _half(median), ends)
+    texts = [
+        quantity(column, q.value, half, is_whole=is_whole)
+        for q, half in zip((low, median, high), halves, strict=True)
+    ]
     if texts[0] == texts[1] == texts[2]:
         return _labelled(name, labels, f"mostly {texts[1]}")
     unit = f" {column.unit}" if column.unit and column.kind == "number" else ""
@@ -93,16 +98,21 @@ def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str
         other = float(rest.shares[chosen])
         if own.lows[chosen] <= other <= own.highs[chosen] or abs(gaps[chosen]) < LEAST_GAP:
             return ""
-    share = float(own.shares[chosen])
-    half = float(own.highs[chosen] - own.lows[chosen]) / 2
     text = "no value" if chosen == len(own.shares) - 1 else str(own.labels[chosen])
-    how = "mostly" if own.lows[chosen] > 0.5 else "often"
-    if rest is not None and how == "often":
-        how = "more often" if gaps[chosen] > 0 else "less often"
-    numbers = percent(share, half)
+    if gaps[chosen] <= 0:
+        how = "less often"
+    elif own.lows[chosen] > 0.5:
+        how = "mostly"
+    else:
+        how = "more often" if rest is not None else "often"
+    numbers = _percent(own, chosen)
     if rest is not None:
-        numbers += f", elsewhere {percent(other, float(rest.highs[chosen] - rest.lows[chosen]) / 2)}"
+        numbers += f", elsewhere {_percent(rest, chosen)}"
     return _labelled(column.column, labels, f"{how} {text} ({numbers})")
+
+
+def _percent(bars: Bars, place: int) -> str:
+    return percent(float(bars.shares[place]), float(bars.lows[place]), float(bars.highs[place]))
 
 
 def _flat_cycles(profiles: Tells, cluster: int, chosen: list[str], labels: Mapping[str, str]) -> list[str]:

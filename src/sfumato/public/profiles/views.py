@@ -12,7 +12,7 @@ from sfumato.public.profiles.near_zero import interval_of
 
 _ROUNDS = 6  # of finding an interval's end at which the standard deviation belongs to the end itself
 # A size of fewer standard deviations says nothing about shares: they may be anything.
-LEAST_SIZE = 2.5
+LEAST_SIZE = 2.0
 
 
 @dataclass(frozen=True, eq=False)

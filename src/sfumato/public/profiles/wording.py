@@ -21,7 +21,7 @@ def unit_for(half_width: float, least: float = 0.0) -> float:
 
     Examples
     --------
-    >>> unit_for(460), unit_for(9.5), unit_for(0.07), unit_for(0.07, least=1)
+    >>> unit_for(460), unit_for(9.5), unit_for(0.07), unit_for(0.07, least=1.0)
     (100.0, 1.0, 0.01, 1.0)
     """
     if half_width <= 0:
@@ -44,19 +44,19 @@ def number(value: float, unit: float) -> str:
     return f"{round(value / unit) * round(unit):,}"
 
 
-def percent(share: float, half_width: float) -> str:
-    """A share in per cent, rounded to what the noise allows.
+def percent(share: float, low: float, high: float) -> str:
+    """A share in per cent, rounded to what its interval allows; near 0 and 100, the end of the interval.
 
     Examples
     --------
-    >>> percent(0.713, 0.01), percent(0.713, 0.12), percent(0.002, 0.001), percent(0.999, 0.001)
-    ('71 %', '70 %', 'under 1 %', 'over 99 %')
+    >>> percent(0.713, 0.70, 0.72), percent(0.713, 0.6, 0.82), percent(0, 0, 0.013), percent(1, 0.94, 1)
+    ('71 %', '70 %', 'under 2 %', 'over 94 %')
     """
-    unit = min(unit_for(100 * half_width, least=1.0), 10.0)
-    if 0 < 100 * share < 1 and unit == 1:
-        return "under 1 %"
-    if 99 < 100 * share < 100 and unit == 1:
-        return "over 99 %"
+    unit = min(unit_for(50 * (high - low), least=1.0), 10.0)
+    if round(100 * share / unit) * unit >= 100:
+        return f"over {min(math.floor(100 * low / unit) * round(unit), 99)} %"
+    if round(100 * share / unit) == 0:
+        return f"under {max(math.ceil(100 * high / unit - 1e-9) * round(unit), 1)} %"
     return f"{number(100 * share, unit)} %"
 
 
