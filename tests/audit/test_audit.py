@@ -1,5 +1,6 @@
 """The audit has power, and its bounds hold: against exact formulas, and over repeated audits."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -8,8 +9,9 @@ import pytest
 from scipy import stats
 from tests.worlds import curate
 
-from sfumato import DensityTree
+from sfumato import DensityTree, LloydKMeans
 from sfumato.audit import PAIRS, Pair, audit, audit_estimator, compare, features, lower_bound
+from sfumato.audit.attack import _fit
 from sfumato.audit.events import Combination, choose_event
 from sfumato.audit.limits import least_loss, limits
 from sfumato.budget import Budget, Plan, Step, calibrate
@@ -145,6 +147,8 @@ def test_pairs_are_neighbours(pair):
     else:
         assert len(rows_with) == len(rows_without) + 1
         assert rows_with[:-1] == rows_without
+    if pair.name == "patient":
+        return
     bounds = pair.parameters["bounds"]
     low, high = next(iter(bounds.values())) if unit else bounds
     values = np.array([row[-2:] for row in rows_with])
@@ -152,9 +156,10 @@ def test_pairs_are_neighbours(pair):
     assert (np.abs(pair.places[0] - values[-1]) < 1e-12).all()
 
 
-def test_the_person_has_more_rows_than_are_used():
-    pair = PAIRS["person"]
-    unit = Unit("person", pair.parameters["max_rows_per_unit"])
+@pytest.mark.parametrize("name", ["person", "patient"])
+def test_the_person_has_more_rows_than_are_used(name):
+    pair = PAIRS[name]
+    unit = Unit(pair.parameters["unit"], pair.parameters["max_rows_per_unit"])
     columns, domain = read_bounds(pair.parameters["bounds"], pair.with_unit.column_names, unit)
     n_with, n_without = (
         int(open_source(table).engine(columns, domain).fold(RowCount())[0])
@@ -278,6 +283,38 @@ def test_an_estimator_on_several_pairs_shares_what_is_missing_to_one():
     assert all(found.confidence == pytest.approx(0.99) for found in results)
     assert not any(found.broken for found in results)
     assert model.bounds is None
+
+
+def test_the_patient_has_levels_that_nobody_else_has():
+    pair = PAIRS["patient"]
+    for column in ("ward", "insured"):
+        own, others = ({*table[column].to_pylist()} for table in (pair.with_unit, pair.without_unit))
+        assert len(own - others) == 1
+    columns, domain = read_bounds(pair.parameters["bounds"], None, Unit())
+    assert pair.places.shape[1] == domain.n_features == len(columns.coordinates)
+
+
+def test_profiles_are_attacked_too():
+    """Exact counts in the bins of a column that is only described tell the patient for certain."""
+    pair = PAIRS["patient"]
+    fit = partial(_fit, LloydKMeans(2, epsilon=1).set_params(**pair.parameters))
+    assert any(name.startswith("profiles") for name in features(fit(pair.with_unit, 0), pair.places))
+
+    def leaky(table, seed):
+        release = fit(table, seed)
+        counts = release.profiles.table_counts
+        exact = np.array([table["insured"].to_pylist().count("private")])
+        return replace(release, profiles=replace(release.profiles, table_counts=(*counts[:-1], exact)))
+
+    assert audit(leaky, pair, Budget(1), n_runs=60).broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-5}, {"rho": 0.5}], ids=str)
+def test_whole_patients_with_categories_and_profiles(budget):
+    (found,) = audit_estimator(LloydKMeans(2, **budget), [PAIRS["patient"]], n_runs=500)
+    assert not found.broken
+    assert found.n_failed == 0
 
 
 def test_more_noise_gives_a_smaller_bound():

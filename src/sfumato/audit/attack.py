@@ -19,7 +19,7 @@ from sfumato.audit.pairs import PAIRS, Pair
 from sfumato.budget import Budget
 from sfumato.cluster import PrivateClusterer
 from sfumato.domain import FloatArray
-from sfumato.errors import GuaranteeWarning, ParameterError
+from sfumato.errors import GuaranteeWarning, NoiseWarning, ParameterError
 from sfumato.release import Release
 
 Run: TypeAlias = Callable[[Any, int | None], Any]
@@ -260,7 +260,8 @@ def compare(
 
 def _fit(estimator: PrivateClusterer, table: Any, seed: int | None) -> Release:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GuaranteeWarning)  # the tables are tiny
+        for category in (GuaranteeWarning, NoiseWarning):  # the tables are tiny
+            warnings.simplefilter("ignore", category)
         release: Release = clone(estimator).set_params(random_state=seed).fit(table).release_
         return release
 

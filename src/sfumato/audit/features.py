@@ -33,7 +33,8 @@ def features(value: Any, places: FloatArray) -> dict[str, float]:
     """
     value = getattr(value, "release_", value)
     if isinstance(value, Release):
-        value = value.model
+        told = {} if value.profiles is None else dict(_numbers(value.profiles, "profiles", places))
+        return dict(_numbers(value.model, "", places)) | told
     return dict(_numbers(value, "", places))
 
 

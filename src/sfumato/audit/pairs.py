@@ -15,6 +15,7 @@ N_OTHERS, N_ALIKE = 24, 1000
 LOW, HIGH = -1.0, 1.0
 MIDDLE = (0.0, 0.0)
 MAX_ROWS = 4  # of a person
+MAX_STAYS = 3  # of a patient
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Pair:
     places : float array of shape (n, d)
         Points where an attacker who knows both tables would look, the unit's own first.
     parameters : mapping
-        Public parameters that an estimator needs for these tables: bounds and unit.
+        Public parameters that an estimator needs for these tables: bounds and unit, and what profiles tell.
     """
 
     name: str
@@ -72,6 +73,34 @@ def _table(rows: FloatArray, people: list[str]) -> pa.Table:
     return pa.table(columns)
 
 
+def _patient() -> Pair:
+    """A mixed table with profiles: the person has more rows than the cap, and levels that nobody else has."""
+    stays = pa.table(
+        {
+            "patient": pa.array([f"patient {i // 2}" for i in range(N_OTHERS)], pa.string()),
+            "age": np.linspace(20.0, 40.0, N_OTHERS),
+            "ward": pa.array(["surgery", "medicine"] * (N_OTHERS // 2), pa.string()),
+            "insured": pa.array(["public"] * N_OTHERS, pa.string()),
+        }
+    )
+    n_stays = 5 * MAX_STAYS
+    newcomer = {"patient": ["newcomer"] * n_stays, "age": [90.0] * n_stays}
+    newcomer |= {"ward": ["hospice"] * n_stays, "insured": ["private"] * n_stays}
+    return Pair(
+        "patient",
+        pa.concat_tables([stays, pa.table(newcomer)]),
+        stays,
+        np.array([[90.0, 0.0, 0.0, 1.0, 0.0], [30.0, 0.5, 0.5, 0.0, 0.0]]),
+        {
+            "bounds": {"age": (0, 100), "ward": ["surgery", "medicine", "hospice"]},
+            "describe": {"insured": ["public", "private"]},
+            "profiles": 0.5,
+            "unit": "patient",
+            "max_rows_per_unit": MAX_STAYS,
+        },
+    )
+
+
 PAIRS: dict[str, Pair] = {
     pair.name: pair
     for pair in (
@@ -87,6 +116,7 @@ PAIRS: dict[str, Pair] = {
         # A table with one row, and an empty one.
         Pair("nobody", _rows((0.75, 0.75)), np.empty((0, 2)), _rows((0.75, 0.75), MIDDLE)),
         _person(),
+        _patient(),
     )
 }
-"""Pairs by name: outlier, duplicate, emptied cluster, border, nobody, person."""
+"""Pairs by name: outlier, duplicate, emptied cluster, border, nobody, person, patient."""
