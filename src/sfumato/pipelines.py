@@ -52,7 +52,7 @@ _SCALED = "it learns from the rows how wide the columns are. Use PublicScaler, o
 _FILLED = "it learns from the rows what to fill in. Use `missing` of the estimator"
 _PROJECTED = "its directions depend on the rows. Use PrivatePCA or RandomProjection"
 _CHOSEN = "it chooses columns by the rows. Choose them by name in `bounds`"
-_COUNTED = "it learns its words from the rows. Use HashingVectorizer with alternate_sign=False"
+_COUNTED = "it learns its words from the rows. Use HashingVectorizer"
 _BINNED = "it learns borders from the rows. Use FunctionTransformer with public borders"
 _ENCODED = (
     "it learns the levels from the rows. Give `categories` and handle_unknown='ignore', or give the levels "
@@ -100,7 +100,7 @@ def _random_projection(step: Any) -> str:
 
 
 def _kernel_sampler(step: Any) -> str:
-    return _SCALED if isinstance(step.gamma, str) else ""
+    return "gamma='scale' depends on the rows. Give a number" if isinstance(step.gamma, str) else ""
 
 
 def _never(step: Any) -> str:
