@@ -161,7 +161,9 @@ def _parallel(release: Release, model: CentreModel, axes: Sequence[Column], ax: 
     for label, line in enumerate(heights):
         _line_across(label, line, spreads[label], widths[label], across, ax)
         if stds is not None:
-            x_errors, y_errors = (stds[label], None) if across else (None, stds[label])
+            # Cut at the bounds, beyond which no centre can be.
+            errors = np.clip([line, 1 - line], 0.0, stds[label])
+            x_errors, y_errors = (errors, None) if across else (None, errors)
             rows = np.arange(len(at))
             x, y = (line, rows) if across else (rows, line)
             ax.errorbar(x, y, y_errors, x_errors, fmt="none", ecolor=_look(label)[0], capsize=4)

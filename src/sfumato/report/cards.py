@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.domain.columns import Described
+from sfumato.plot.columns import day
 from sfumato.public.profiles import Bars, Direction, Estimate, Profiles
 from sfumato.public.profiles.sentences import MOST_SIZE_NOISE
 from sfumato.public.profiles.wording import on_cycle, percent, quantity
@@ -89,7 +90,8 @@ def _card(profiles: Profiles, cluster: int, total: float, labels: Mapping[str, s
         paragraph(profiles.sentence(cluster, noun="records", labels=labels), "sentence"),
     ]
     if not hidden:
-        share = f"{percent(min(size.value / total, 1.0), (size.high - size.low) / 2 / total)} of all records"
+        part = percent(*(min(value / max(total, 1.0), 1.0) for value in size))
+        share = f"{part} of all records"
         parts.append(bars("", [bar._replace(name=share)], longest=max(total, size.high), css="size"))
     parts.append(paragraph(_HIDDEN, "note") if hidden else _pictures(profiles, cluster, labels))
     css = "card faint" if hidden else "card"
@@ -152,7 +154,7 @@ def _level_bars(column: Described, own: Bars, table_bars: Bars) -> str:
 
 
 def _share(found: Bars, i: int) -> str:
-    return percent(float(found.shares[i]), float(found.highs[i] - found.lows[i]) / 2)
+    return percent(float(found.shares[i]), float(found.lows[i]), float(found.highs[i]))
 
 
 def _box(column: Described, profiles: Profiles, cluster: int) -> str:
@@ -181,6 +183,8 @@ def _box(column: Described, profiles: Profiles, cluster: int) -> str:
     low, high = (low, high) if high > low else (column.low, column.high)
     bare, is_whole = replace(column, unit=""), profiles.is_whole(name)
     ends = [quantity(bare, end, (high - low) / 20, is_whole=is_whole) for end in (low, high)]
+    if column.kind == "date":
+        ends = [day(end, column.low, column.high) for end in (low, high)]
     note = paragraph(_GREY, "note") if rows[0].is_faint else ""
     return boxes(rows, (low, high), (ends[0], ends[1])) + note
 

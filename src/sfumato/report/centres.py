@@ -97,10 +97,11 @@ def _alt(release: Release, model: CentreModel) -> str:
 
 def _centre_tables(release: Release, model: CentreModel) -> str:
     """Sizes and centres in one table, or in several tables with few columns each, which fit on paper."""
-    found = columns_of(release)
+    found = sorted(columns_of(release), key=lambda column: column.kind == "category")
     places = [[_cell(column, model, i) for column in found] for i in range(len(model.cluster_centers))]
     head, *sizes, whole = _size_columns(model)
-    names, texts = [column.name for column in found], _texts(found)
+    names = [column.name for column in found]
+    texts = [column.name for column in found if column.kind == "category"]
     if sum(map(_room, found)) <= _MOST_COLUMNS:
         rows = [[str(i), *size, *place] for i, (size, place) in enumerate(zip(sizes, places, strict=True))]
         foot = ["total", *whole, *[""] * len(found)]
@@ -110,9 +111,9 @@ def _centre_tables(release: Release, model: CentreModel) -> str:
     caption = "Estimated number of records in each cluster (its size)"
     parts = [table(caption, ["cluster", *head], rows, foot=["total", *whole])]
     for some in _sheets(found):
-        caption = f"Centre of each cluster, columns {some.start + 1} to {some.stop}"
+        which = f"columns {some.start + 1} to {some.stop}" if some.stop > some.start + 1 else names[some][0]
         rows = [[str(i), *place[some]] for i, place in enumerate(places)]
-        parts.append(table(caption, ["cluster", *names[some]], rows, texts=texts))
+        parts.append(table(f"Centre of each cluster, {which}", ["cluster", *names[some]], rows, texts=texts))
     return "".join(parts)
 
 
@@ -128,15 +129,12 @@ def _room(column: Column) -> int:
     return 2 if column.kind == "category" else 1
 
 
-def _texts(found: Sequence[Column]) -> list[str]:
-    return [column.name for column in found if column.kind in ("category", "rank")]
-
-
 def _sheets(found: Sequence[Column]) -> list[slice]:
-    """Runs of columns that fit into one table each."""
+    """Runs of columns that fit into one table each. Categories have tables of their own."""
     sheets, start, taken = [], 0, 0
     for j, column in enumerate(found):
-        if taken and taken + _room(column) > _MOST_COLUMNS:
+        is_first = column.kind == "category" and j > 0 and found[j - 1].kind != "category"
+        if taken and (is_first or taken + _room(column) > _MOST_COLUMNS):
             sheets.append(slice(start, j))
             start, taken = j, 0
         taken += _room(column)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-from importlib import import_module
 
 from sfumato.budget.statement import SEEDED_WARNING
+from sfumato.public.doubts import doubts
 from sfumato.release import Release
 
 _MAY = (
@@ -35,10 +35,7 @@ def _banner() -> str:
 
 
 def _doubts(release: Release) -> str:
-    try:
-        found = import_module("sfumato.public.doubts").doubts(release)
-    except ModuleNotFoundError:
-        found = ()
+    found = doubts(release)
     if not found:
         return ""
     items = "".join(f"<li>{html.escape(doubt.rstrip('.'))}.</li>" for doubt in found)
