@@ -51,6 +51,9 @@ class GridKMeans(GridHabits, PrivateClusterer):
     cluster_center_stds_, cluster_size_stds_ : ndarray
         Standard deviations of the error of centres and sizes; clear clusters have less.
     n_clusters_ : int
+    inertia_, inertia_std_ : float
+        Sum of squared distances of the training rows to their centres, in measured units, as the noisy grid
+        shows it, and the standard deviation of its error.
     grid_ : Grid
     synopsis_ : GridSynopsis
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.budget import Budget, Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.habits import CentreHabits
+from sfumato.cluster.shared.habits import CovarianceHabits
 from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
@@ -50,7 +50,7 @@ def automatic_rounds(domain: Domain, n_clusters: int, budget: Budget) -> int:
     return int(min(max(round(7.5 - math.log10(max(needed, 1e-9))), FEWEST_ROUNDS), MOST_ROUNDS))
 
 
-class LloydKMeans(CentreHabits, PrivateClusterer):
+class LloydKMeans(CovarianceHabits, PrivateClusterer):
     """Lloyd's k-means with noisy sums and sizes (DPLloyd).
 
     From public starting centres, each round assigns rows to the nearest centre and moves the centre to their

@@ -21,7 +21,7 @@ from sfumato.cluster.shared.candidates import (
     radius_of_most,
     recovered,
 )
-from sfumato.cluster.shared.habits import CentreHabits
+from sfumato.cluster.shared.habits import CovarianceHabits
 from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Traits
@@ -41,7 +41,7 @@ SWAP_SHARE = Fraction(15, 100)
 N_SWAPS = 4  # the search on noisy counts has done most of the work
 
 
-class LocalSearchKMeans(CentreHabits, PrivateClusterer):
+class LocalSearchKMeans(CovarianceHabits, PrivateClusterer):
     """k-means by swapping centres for candidates while that lowers the cost.
 
     Rows are projected to a few public random directions. There, a private division of space into boxes gives

@@ -143,6 +143,17 @@ def test_probabilities_and_densities_of_a_mixture(rows):
     assert np.allclose(wide.score_samples(frame(rows)), np.log(density / 1e6), atol=1e-6)
 
 
+@pytest.mark.usefixtures("quick")
+def test_centres_with_covariances_have_probabilities_too(rows):
+    model = LloydKMeans(3, epsilon=5, bounds=(-1, 1), covariances=True, random_state=0).fit(rows)
+    found = model.predict_proba(rows)
+    assert (found.argmax(axis=1) == model.predict(rows)).all()
+    assert np.allclose(found.sum(axis=1), 1)
+    assert model.score_samples(rows).shape == (len(rows),)
+    assert model.transform(rows).shape == found.shape
+    assert model.score(rows) == pytest.approx(-metrics.inertia(rows, model.means_))
+
+
 @pytest.mark.parametrize("cls", [DPDBSCAN, DensityTree, MorseClustering, DPMoG])
 def test_other_methods_say_what_to_use_instead_of_transform(cls):
     model = cls()

@@ -180,6 +180,32 @@ class MixtureHabits:
         return float(used.mean()) if len(used) else 0.0
 
 
+class CovarianceHabits(CentreHabits):
+    """Distances from centres and, with ``covariances=True``, probabilities. The model is then a mixture.
+
+    `predict` then names the most probable component, which need not be the nearest centre.
+    """
+
+    covariances: bool
+
+    @property
+    def predict_proba(self) -> Callable[[ArrayLike], FloatArray]:
+        """As of `DPMoG`, with ``covariances=True``."""
+        self._check_mixture("predict_proba")
+        return partial(MixtureHabits.predict_proba, cast(MixtureHabits, self))
+
+    @property
+    def score_samples(self) -> Callable[[ArrayLike], FloatArray]:
+        """As of `DPMoG`, with ``covariances=True``."""
+        self._check_mixture("score_samples")
+        return partial(MixtureHabits.score_samples, cast(MixtureHabits, self))
+
+    def _check_mixture(self, name: str) -> None:
+        if not self.covariances:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind} has no `{name}`: use `covariances=True`, or `DPMoG`, for a mixture")
+
+
 def _of_rows(
     estimator: Any, X: Any, compute: Callable[[FloatArray], FloatArray], n_values: int
 ) -> FloatArray:
