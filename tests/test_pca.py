@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sfumato import Ball, Budget, GridKMeans, Ledger, LloydKMeans, PrivatePCA, estimate_bounds
+from sfumato import Ball, Budget, GridKMeans, Ledger, LloydKMeans, PrivatePCA, PublicScaler, estimate_bounds
 from sfumato.budget.bought import plain, purchases
 from sfumato.curator import Curator, Table
 from sfumato.domain.partitions import Voronoi
@@ -259,6 +260,23 @@ class TestPipelines:
         fitted = make_pipeline(pca, model).fit(rows)
         assert fitted[0].privacy_.epsilon == 0.75
         assert fitted[-1].privacy_.epsilon == 1.75
+
+    def test_named_columns_by_way_of_a_scaler(self):
+        rows = table()
+        frame = pd.DataFrame(rows * 50 + 50, columns=[f"c{j}" for j in range(D)]).assign(name="n")
+        pca = PrivatePCA(2, epsilon=0.5, bounds=(0, 1), random_state=0)
+        model = LloydKMeans(3, epsilon=1, bounds=pca.ball(D), random_state=0)
+        scaler = PublicScaler({f"c{j}": (0, 100) for j in range(D)})
+        fitted = make_pipeline(scaler, pca, model).fit(frame)
+        assert fitted[-1].privacy_.epsilon == 1.5
+        centres = scaler.inverse_transform(pca.inverse_transform(model.cluster_centers_))
+        assert ((centres >= 0) & (centres <= 100)).all()
+
+    def test_each_fold_pays_for_its_components(self, tmp_path):
+        ledger = Ledger.create(tmp_path / "ledger.db", "rows", Budget(9), allow_seeded=True)
+        cross_validate(self.pipeline(ledger=ledger), table(600), cv=3, error_score="raise")
+        assert ledger.spent() == Budget(4.5)
+        assert [charge.method for charge in ledger.history()] == ["PrivatePCA", "LloydKMeans"] * 3
 
     def test_clusters_are_found_behind_it(self):
         rng = np.random.default_rng(0)
