@@ -19,7 +19,7 @@ from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release, write_whole
 from sfumato.report import centres, mixtures, places, spans  # noqa: F401  # which register their models
 from sfumato.report.account import measuring, public_facts, steps, verification
-from sfumato.report.cards import cards
+from sfumato.report.cards import card_section
 from sfumato.report.findings import findings
 from sfumato.report.markup import facts
 from sfumato.report.notices import notices
@@ -82,7 +82,7 @@ def render(release: Release, title: str | None = None, labels: Mapping[str, str]
     protection = Protection.of(release.privacy)
     here = files(__name__)
     script = here.joinpath("choices.js").read_text("utf-8")
-    described = cards(release, named)
+    described = card_section(release, named)
     return Template(here.joinpath("page.html").read_text("utf-8")).substitute(
         title=html.escape(title or f"Clusters in a confidential table, found by {release.method}"),
         style=here.joinpath("style.css").read_text("utf-8"),

@@ -45,7 +45,7 @@ _SIZES = (
 )
 
 
-def cards(release: Release, labels: Mapping[str, str]) -> str:
+def card_section(release: Release, labels: Mapping[str, str]) -> str:
     """Return the section with a card for each cluster, as HTML, or nothing if the release has no profiles.
 
     Parameters
