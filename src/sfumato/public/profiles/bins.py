@@ -151,8 +151,8 @@ def rows_in(noisy_counts: Sequence[IntArray]) -> float:
 def smoothed(edges: FloatArray, noisy_counts: IntArray, std: float, total: float) -> FloatArray:
     """Estimated rows in each bin: spread evenly, except where noise cannot explain that they are not.
 
-    What differs from an even spread is written in Haar wavelets, differences of neighbouring runs of bins. Only
-    those beyond the noise are kept (Donoho and Johnstone 1994).
+    What differs from an even spread is written in Haar wavelets, differences of neighbouring runs of bins.
+    Only those beyond the noise are kept (Donoho and Johnstone 1994).
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ class Profiles:
         return direction(self._view(cluster, j), self._shapes[j], self.columns[j])
 
     def is_whole(self, column: str) -> bool:
-        """Whether a column holds whole numbers only, as far as the counts of the table can tell."""
+        """Whether a column is told in whole numbers: it holds no others, or its bins are no narrower."""
         j = self._place(column)
         low, high = self.columns[j].low, self.columns[j].high
         is_coarse = low == round(low) and high == round(high) and np.diff(self.table_edges[j]).min() >= 1
@@ -221,7 +221,9 @@ class Profiles:
         for j, name in enumerate(self.names):
             fitted = self._fit.columns[j]
             between = fitted.total / self.n_clusters - fitted.own
-            found.append(Contrast(name, *contrast(self._view(c, j), self._rest(c, j), between)))
+            in_order = self.columns[j].kind != "level"
+            apart = contrast(self._view(c, j), self._rest(c, j), between, in_order=in_order)
+            found.append(Contrast(name, *apart))
         return sorted(found, key=lambda one: (not one.is_clear, -one.score))
 
     def sentence(

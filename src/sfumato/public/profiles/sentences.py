@@ -14,6 +14,7 @@ UNREADABLE = (
     0.5  # a median whose interval is wider than twice this part of the table's middle half is not told
 )
 MOST_SIZE_NOISE = 0.5  # a cluster is not described if half its interval is more than this part of its size
+LEAST_SCORE = 0.05  # a column is told only if it sets apart so many of the rows
 LEAST_GAP = 0.02  # a level is told only if its share differs by so much from that elsewhere
 
 
@@ -25,7 +26,8 @@ def sentence(profiles: Tells, cluster: int, noun: str, labels: Mapping[str, str]
     told = f"About {number(size.value, unit_for(_half(size), least=1.0))} {noun}"
     told += f" ({_count(size.low, size)} to {_count(size.high, size)})"
     alone = profiles.n_clusters == 1
-    chosen = [name for name, _, is_clear in profiles.distinct(cluster) if is_clear or alone]
+    apart = profiles.distinct(cluster)
+    chosen = [name for name, score, is_clear in apart if alone or (is_clear and score >= LEAST_SCORE)]
     facts = [fact for name in chosen if (fact := _fact(profiles, cluster, name, labels))][:most]
     facts += _flat_cycles(profiles, cluster, chosen, labels)[: max(most - len(facts), 0)]
     if facts:
@@ -52,6 +54,8 @@ def _fact(profiles: Tells, cluster: int, name: str, labels: Mapping[str, str]) -
             return _level(profiles, cluster, column, labels)
         case "cycle":
             told = profiles.direction(cluster, name)
+            if told.is_flat:
+                return _labelled(name, labels, f"all through {cycle_in_words(column)}")
             if not told.is_clear:
                 return ""
             half = (told.high - told.low) / 2

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.domain import FloatArray
 from sfumato.public.profiles.near_zero import interval_of
 
-_ROUNDS = 6  # of finding an interval's end at which the standard deviation belongs to the end itself
+_ROUNDS = 4  # of finding an interval's end at which the standard deviation belongs to the end itself
 # A size of fewer standard deviations says nothing about shares: they may be anything.
 LEAST_SIZE = 2.0
 

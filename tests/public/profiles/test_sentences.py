@@ -1,0 +1,119 @@
+"""Sentences say nothing that the numbers of the profile do not."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sfumato.domain.columns import Described
+from sfumato.public.profiles.wording import (
+    date_in_words,
+    iso_date,
+    number,
+    on_cycle,
+    percent,
+    quantity,
+    unit_for,
+)
+
+NOUN, LABELS = "stays", {"age": "aged", "ward": "", "day": "admitted"}
+
+
+def numbers_in(text):
+    return [float(found.replace(",", "")) for found in re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)]
+
+
+@pytest.mark.parametrize("std", [1.0, 12.0, 40.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_number_comes_from_the_profile(world, std, seed):
+    """Each number is within half of its last digit of a number that a method returns."""
+    found = world.profiles(std, seed)
+    for c in range(world.n_clusters):
+        text = found.sentence(c, noun=NOUN, labels=LABELS, most=9)
+        known = list(found.size(c))
+        for name in found.names:
+            kind = found.column(name).kind
+            if kind == "number":
+                known += [found.quantile(c, name, q).value for q in (0.25, 0.5, 0.75)]
+            if kind == "level":
+                for bars in (found.bars(c, name), found.elsewhere(c, name)):
+                    known += [100 * x for part in (bars.shares, bars.lows, bars.highs) for x in part]
+        without_times = re.sub(
+            r"\d\d:\d\d|\d+ [A-Z][a-z]+ \d{4}|[A-Z][a-z]+ \d{4}|half of them 20\d\d", "", text
+        )
+        for told in numbers_in(without_times):
+            digits = f"{told:g}"
+            unit = 10 ** (len(digits) - len(digits.rstrip("0"))) if told and "." not in digits else 1.0
+            assert min(abs(told - exact) for exact in known) <= max(unit, 1.0), (told, text)
+
+
+def test_a_clear_cluster_in_words(world):
+    found = world.profiles(1.0)
+    text = found.sentence(3, noun=NOUN, labels=LABELS, most=9)
+    assert re.match(r"About \d+ stays \(\d+ to \d+\): ", text)
+    assert re.search(r"aged around 6\d years \(half of them 5\d to 6\d years\)", text)
+    assert re.search(r"mostly Medicine \(\d+ %, elsewhere \d+ %\)", text)
+    assert re.search(r"hour around 1[34]:\d\d \(half of them from 1\d:00 to 1\d:00\)", text)
+    assert "luck" not in text
+    assert text.endswith(".")
+
+
+def test_at_most_so_many_columns_are_named(world):
+    found = world.profiles(1.0)
+    for most in (1, 2, 3):
+        assert found.sentence(3, most=most).count("around") + found.sentence(3, most=most).count("%,") <= most
+
+
+def test_clusters_that_do_not_differ_are_not_said_to(worlds):
+    world = worlds(8000)
+    groups = np.random.default_rng(9).integers(0, 4, 8000)
+    found = replace(world, groups=groups).profiles(60.0)
+    assert "No column sets them apart from the others beyond the noise." in found.sentence(1)
+
+
+def test_a_level_is_told_only_if_its_interval_leaves_out_the_share_elsewhere(world):
+    for seed in range(5):
+        found = world.profiles(40.0, seed)
+        for c in range(4):
+            text = found.sentence(c, labels={"ward": "WARD"}, most=9)
+            for how, level in re.findall(r"WARD (more often|less often|mostly) ([A-Z]\w+)", text):
+                own, rest = found.share(c, "ward")[level], found.elsewhere(c, "ward")
+                other = rest.shares[rest.labels.index(level)]
+                assert own.high < other if how == "less often" else own.low > other
+
+
+def test_missing_values_are_told_as_such(worlds):
+    world = worlds(6000)
+    values = world.values.copy()
+    values[world.groups == 1, 4] = np.nan
+    text = replace(world, values=values).profiles(2.0).sentence(1, labels={"ward": "ward:"}, most=9)
+    assert re.search(r"ward: mostly no value \(over 9\d %, elsewhere \d+ %\)", text)
+
+
+@pytest.mark.parametrize(
+    ("half_width", "text"), [(460, "5,000"), (46, "5,010"), (9.5, "5,012"), (0.3, "5,012.3"), (6000, "5,000")]
+)
+def test_numbers_are_rounded_to_what_the_noise_allows(half_width, text):
+    assert number(5012.3, unit_for(half_width)) == text
+
+
+def test_dates_units_and_times():
+    assert date_in_words(19_784.3, 1) == "2 March 2024"
+    assert iso_date(19_784) == "2024-03-02"
+    assert iso_date(19_784.5) == "2024-03-02T12:00:00"
+    assert iso_date(1e9) == "9999-12-31"
+    assert quantity(Described("x", low=0, high=40, unit="km"), 12.34, 0.2) == "12.3 km"
+    assert quantity(Described("x", low=0, high=40), 12.34, 0.2, is_whole=True) == "12"
+    assert quantity(Described("x", low=0, high=40), 12.0, 0.0) == "12.00"
+    assert on_cycle(Described("x", "cycle", 0, 24), 8.52, 0.1) == "08:30"
+    assert on_cycle(Described("x", "cycle", 0, 24), 23.99, 0.5) == "00:00"
+    assert on_cycle(Described("x", "cycle", 0, 360, unit="°"), 365, 2) == "5 °"
+    assert on_cycle(Described("x", "cycle", 0, 365.2425, unit="year"), 200, 20) == "July"
+
+
+def test_shares_near_the_ends_are_bounds():
+    assert percent(0.0, 0.0, 0.031) == "under 4 %"
+    assert percent(1.0, 0.985, 1.0) == "over 98 %"
+    assert percent(0.995, 0.99, 0.999) == "over 99 %"
+    assert percent(0.5, 0.3, 0.7) == "50 %"
