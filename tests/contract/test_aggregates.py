@@ -403,7 +403,7 @@ EXAMPLES = {
     ],
     "ProfileCounts": [
         profile_counts(TREE, THRESHOLDS, [-0.5, 0.5, 1.5]),
-        profile_counts(HALVES, [np.array([0.0, 0.5])], [0.0, 1.0], [-0.5, 0.5, 1.5]),
+        profile_counts(HALVES, [np.array([0.0, 0.5])], [0.0, 1.0, 2.0], [-0.5, 0.5, 1.5]),
     ],
     "Clipped": [clipped(cells(TREE, THRESHOLDS), -0.75, 0.75)],
     "Projected": [projected(cells(TREE, THRESHOLDS), MIX, CORNERS)],

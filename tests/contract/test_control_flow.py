@@ -140,6 +140,8 @@ def spelled(question):
     """A question in full, but for what it computes on the way."""
     if is_dataclass(question):
         return type(question).__name__, *(spelled(getattr(question, part.name)) for part in fields(question))
+    if isinstance(question, tuple):
+        return tuple(map(spelled, question))
     return (question.shape, question.tobytes()) if isinstance(question, np.ndarray) else question
 
 

@@ -51,14 +51,15 @@ def test_a_fit_finishes_or_is_refused_before_the_charge(make, seed, tmp_path):
 def test_grids_are_denoised_whatever_the_widths(widths):
     high = np.array(widths, dtype=np.float64)
     rows = draw_rows(np.random.default_rng(0), 0 * high, high)
-    model = GridKMeans(3, bounds=(0 * high, high), max_cells=4 ** len(high), epsilon=1).fit(rows)
+    scale = "bounds" if high.max() == 1 else None  # wider bounds cannot be scaled
+    model = GridKMeans(3, bounds=(0 * high, high), max_cells=4 ** len(high), epsilon=1, scale=scale).fit(rows)
     assert (model.cluster_centers_ >= 0).all()
-    assert (model.cluster_centers_ <= high).all()
+    assert (model.cluster_centers_ <= high * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e100), ([0, -1e71], [1, 0])])
 def test_covariances_too_large_for_a_release_are_refused_in_the_plan(bounds):
-    with pytest.raises(ParameterError, match=r"`bounds` of a mixture must be at most 1e.70 in size"):
+    with pytest.raises(ParameterError, match=r"`bounds` of .* must be at most 1e.70 in size"):
         DPMoG(2, bounds=bounds).plan(2)
 
 

@@ -150,7 +150,8 @@ def test_its_release_and_report(table, tmp_path):
     found = own(random_state=None).fit(table)
     release = Release.load(found.release_.save(tmp_path / "release.json"))
     assert release.method == "HotSpots"
-    assert release.parameters == {"per_side": 24, "missing": "error", "outside": "clip"}
+    shared = {"missing": "error", "outside": "clip", "scale": "bounds", "weights": None, "profiles": "auto"}
+    assert release.parameters == {"per_side": 24, **shared}
     assert (release.predict(table) == found.predict(table)).all()
     text = report.write(release, tmp_path / "report.html").read_text()
     assert "HotSpots" in text

@@ -211,7 +211,7 @@ class Domain:
     def reach(self) -> float:
         """Radius of a ball around the middle that contains the domain."""
         if self.blocks:
-            return reach_of(self.blocks, self.half_width)
+            return max(reach_of(self.blocks, self.half_width), self.least_radius)  # one level alone has none
         return float(np.linalg.norm(self.half_width)) if self.radius is None else self.radius
 
     @property

@@ -12,7 +12,6 @@ from tests.conftest import all_estimators
 
 from sfumato import Budget, Ledger, LloydKMeans, Release, SourceTargetClustering, estimate_levels
 from sfumato.cluster.shared.levels import LEVELS_SHARE, MOST_LEVELS, most_levels, private_columns
-from sfumato.domain import Domain
 from sfumato.errors import BudgetExceededError, DataError, GuaranteeWarning, NoiseWarning, ParameterError
 
 PRIVATE = {"levels": "private"}
@@ -119,9 +118,9 @@ def test_a_person_counts_once(people):
 
 def test_a_fit_finds_levels_and_spends_what_was_promised(people):
     model = fitted(people, {"age": (0, 99), "job": PRIVATE, "code": PRIVATE})
-    names = ["age", "job=baker", "job=cook", "job=judge", "code=0", "code=1", "code=2"]
-    assert model.feature_names_in_.tolist() == names
-    assert model.n_features_in_ == model.cluster_centers_.shape[1] == 7
+    names = ["age", "job=baker", "job=cook", "job=judge", "job=other", "code=0", "code=1", "code=2"]
+    assert model.feature_names_in_.tolist() == [*names, "code=other"]
+    assert model.n_features_in_ == model.cluster_centers_.shape[1] == 9
     assert model.privacy_.spent == model.privacy_.budget == Budget(1, 1e-6)
     first = model.privacy_.steps[0]
     assert first.step == "levels"
@@ -168,7 +167,7 @@ def test_the_release_knows_the_levels(people, tmp_path):
     model = fitted(people, {"age": (0, 99), "job": PRIVATE})
     model.release_.save(tmp_path / "release.json")
     release = Release.load(tmp_path / "release.json")
-    assert release.reading.labels == ("age", "job=baker", "job=cook", "job=judge")
+    assert release.reading.labels == ("age", "job=baker", "job=cook", "job=judge", "job=other")
     assert release.privacy == model.privacy_
     assert (release.predict(people) == model.labels_).all()
     assert len(model.labels_) == len(people)
@@ -199,10 +198,10 @@ def test_missing_values(people):
     with pytest.raises(DataError, match="'job' must have a value in every row"):
         fitted(holes, {"age": (0, 99), "job": PRIVATE})
     dropped = fitted(holes, {"age": (0, 99), "job": PRIVATE}, missing="drop")
-    assert dropped.feature_names_in_.tolist() == ["age", "job=baker", "job=cook", "job=judge"]
+    assert dropped.feature_names_in_.tolist() == ["age", "job=baker", "job=cook", "job=judge", "job=other"]
     assert ((dropped.labels_ == -1) == holes["job"].isna()).all()
     filled = fitted(holes, {"age": (0, 99), "job": PRIVATE}, missing={"job": "unknown"})
-    names = ["age", "job=baker", "job=cook", "job=judge", "job=unknown"]
+    names = ["age", "job=baker", "job=cook", "job=judge", "job=unknown", "job=other"]
     assert filled.feature_names_in_.tolist() == names
     assert (filled.labels_ >= 0).all()
     with pytest.raises(DataError, match="values like its levels"):
@@ -225,9 +224,9 @@ def test_every_method_takes_as_many_levels_as_it_can(method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)
         model.fit(table)
-    n_levels = model.n_features_in_ - 1
+    n_levels = model.n_features_in_ - 2  # beside x, and other values
     assert 1 <= n_levels <= MOST_LEVELS
-    assert n_levels == most_levels(model._plan, Domain.from_bounds((0, 1), 2), 1, model._most_columns)
+    assert n_levels == most_levels(lambda n: model._plan(model.domain(n).measured), 2, 1, model._most_columns)
     assert model.privacy_.spent <= model.privacy_.budget
 
 
