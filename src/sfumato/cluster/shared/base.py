@@ -186,12 +186,18 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         """Bounds of the columns of `describe`."""
         if self.describe is None:
             return {}
-        if isinstance(self.describe, Mapping):
-            return dict(plain(self.describe))
-        if isinstance(self.describe, str) or not isinstance(self.describe, Sequence):
+        if isinstance(self.describe, str) or not isinstance(self.describe, Sequence | Mapping):
             raise ParameterError(f"`describe` must be a list of columns or a mapping, got {self.describe!r}")
+        if self.unit is not None and self.unit in self.describe:
+            raise ParameterError(f"`describe` must not include the `unit` column, got {self.unit!r}")
         known = named_bounds(plain(self.bounds))
-        return {name: PRIVATE for name in self.describe if name not in known}
+        if not isinstance(self.describe, Mapping):
+            return {name: PRIVATE for name in self.describe if name not in known}
+        if twice := [name for name in self.describe if name in known]:
+            raise ParameterError(
+                f"`describe` must name other columns than `bounds`, got {twice[0]!r} in both"
+            )
+        return dict(plain(self.describe))
 
     @property
     def _private_described(self) -> tuple[str, ...]:
