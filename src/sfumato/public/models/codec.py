@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Measure, Unit
 from sfumato.domain.blocks import Block
-from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.columns import Columns, Coordinate, Described
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
 from sfumato.public.density.dbscan import Guarantee
@@ -27,6 +27,7 @@ from sfumato.public.models.density_tree import DensityModel
 from sfumato.public.models.mixture import MixtureModel
 from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
+from sfumato.public.profiles import Profiles
 
 _LARGEST_INTEGER = 2**62  # sums of two stay within 64 bits
 
@@ -46,6 +47,8 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Grid,
         Columns,
         Coordinate,
+        Described,
+        Profiles,
         TextFormat,
         Domain,
         Measure,
