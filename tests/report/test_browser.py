@@ -8,6 +8,8 @@ import pytest
 
 mpl.use("Agg")
 
+from tests.report import mixed
+
 from sfumato import DPDBSCAN, DPM, DensityTree, DPMoG, GridKMeans, MorseClustering, datasets, report
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -36,10 +38,11 @@ def releases():
         "merged": MorseClustering(DPMoG(8), **around).fit(city),
         "wide": DPM(epsilon=1, delta=1e-6, bounds=(-1, 1), random_state=0).fit(wide),
     }
-    return {name: model.release_ for name, model in fitted.items()}
+    made = {"mixed": mixed.release(), "levels": mixed.release(has_profiles=False, std=30.0)}
+    return {name: model.release_ for name, model in fitted.items()} | made
 
 
-NAMES = ("grid", "spans", "tree", "merged", "wide")
+NAMES = ("grid", "spans", "tree", "merged", "wide", "mixed", "levels")
 WITH_SLIDERS = ("spans", "tree", "merged")
 
 
