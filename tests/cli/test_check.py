@@ -5,7 +5,7 @@ import pytest
 
 from sfumato import Budget, Ledger, Release
 
-FIT = ["--method", "grid-kmeans", "--clusters", "2", "--epsilon", "1"]
+FIT = ["--method", "grid-kmeans", "--clusters", "2", "--epsilon", "1000"]
 BOUNDS = """
 age = { bounds = [0, 120], missing = 40 }
 day = { bounds = [2026-01-01, 2026-12-31], format = "%d.%m.%Y" }
@@ -85,7 +85,7 @@ def test_it_takes_the_config_of_a_fit(call, table):
 
 
 def test_a_fit_looks_first(call, table):
-    ledger = Ledger.create("budget.db", "table", Budget(2))
+    ledger = Ledger.create("budget.db", "table", Budget(2000))
     charged = ["--ledger", "budget.db", "--dataset", "table"]
     for options, reason in (
         (["--missing", "error"], "Give --missing drop"),

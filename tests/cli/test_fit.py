@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sfumato import Budget, GridKMeans, Ledger, Release
@@ -28,7 +29,7 @@ def test_what_it_says(call, stays, silent_about):
     done = call("fit", stays, *GRID, "--epsilon", 1, *COLUMNS, "--report", "report.html")
     assert done.stdout.startswith("GridKMeans found 3 clusters.\nDifferential privacy with epsilon=1, ")
     assert done.stdout.endswith("release: release.json\nreport:  report.html\n")
-    assert done.stderr.startswith("rows: epsilon 0.05, discrete Laplace\n")
+    assert done.stderr.startswith("rows: epsilon 0.0416667, discrete Laplace\n")  # a sixth is for profiles
     assert Path("report.html").exists()
     silent_about(done.output)
 
@@ -50,9 +51,122 @@ def test_columns_of_every_kind_from_a_file_of_bounds(call, stays):
         'east = [0, 40]\nday = [2026-01-01, 2026-07-01]\nward = { levels = ["icu", "er"] }\n'
     )
     call("fit", stays, *FIT, "--bounds", "b.toml")
-    assert Release.load("release.json").columns == ("east", "day", "ward=icu", "ward=er")
+    assert Release.load("release.json").columns == ("east", "day", "ward=icu", "ward=er", "ward=other")
     call("fit", stays, *FIT, "--bounds", "b.toml", "--columns", "ward,east", "--force")
-    assert Release.load("release.json").columns == ("ward=icu", "ward=er", "east")
+    assert Release.load("release.json").columns == ("ward=icu", "ward=er", "ward=other", "east")
+
+
+KINDS = """
+east = { bounds = [0, 40], unit = "km" }
+north = [0, 30, "km"]
+hour = { cycle = [0, 24] }
+day = { cycle = "week" }
+size = { levels = ["S", "M", "L"], ordered = true }
+paid = "bool"
+
+[describe]
+ward = { levels = ["icu", "er"] }
+when = { bounds = [2026-01-01, 2026-07-01], format = "%d.%m.%Y" }
+
+[labels]
+ward = "Ward"
+east = "Kilometres east"
+"""
+
+
+@pytest.fixture
+def kinds(frame):
+    rng = np.random.default_rng(1)
+    table = frame.assign(
+        hour=rng.integers(0, 24, len(frame)),
+        size=rng.choice(["S", "M", "L"], len(frame)),
+        paid=rng.choice(["true", "false"], len(frame)),
+        when=frame.day.dt.strftime("%d.%m.%Y"),
+        day=frame.day.dt.strftime("%d.%m.%Y"),
+    )
+    table.to_csv("kinds.csv", index=False)
+    Path("kinds.toml").write_text(KINDS)
+    return ["kinds.csv", "--bounds", "kinds.toml"]
+
+
+DPM_FIT = ["--method", "dpm", "--clusters", 3, "--epsilon", 5, "--delta", 1e-6, "--quiet"]
+
+
+def test_units_orders_cycles_booleans_and_columns_that_are_described(call, kinds):
+    call("fit", *kinds, *DPM_FIT, "--report", "report.html", "--title", "Trips of cabs")
+    release = Release.load("release.json")
+    assert release.columns == (
+        *("east", "north", "hour (cos)", "hour (sin)", "day (cos)", "day (sin)", "size", "paid"),
+    )
+    assert [coordinate.unit for coordinate in release.reading.coordinates[:2]] == ["km", "km"]
+    assert release.reading.coordinates[6].levels == ("S", "M", "L")
+    assert "km by the widest of their bounds" in release.domain.measure.words
+    assert release.profiles.names == ("east", "north", "hour", "day", "size", "paid", "ward", "when")
+    assert release.profiles.column("ward").levels == ("icu", "er")
+    assert release.profiles.column("when").kind == "date"
+    page = Path("report.html").read_text()
+    assert "Trips of cabs" in page
+    assert "Kilometres east" in page
+
+
+def test_the_options_of_columns(call, kinds):
+    call(
+        "fit", *kinds, *DPM_FIT, "--weights", "east=2, hour=0.5", "--profiles", 0.3, "--describe", "ward,cab"
+    )
+    release = Release.load("release.json")
+    assert release.parameters["weights"] == {"east": 2.0, "hour": 0.5}
+    assert release.parameters["profiles"] == 0.3
+    assert release.profiles.names[-2:] == ("ward", "cab")
+    assert release.domain.measure.step[0] == pytest.approx(20)
+    call("fit", *kinds, *DPM_FIT, "--scale", "none", "--profiles", 0, "--force")
+    release = Release.load("release.json")
+    assert release.profiles is None
+    assert not release.domain.measure
+
+
+def test_columns_are_described_from_a_config_file(call, kinds):
+    Path("run.toml").write_text(
+        'data = "kinds.csv"\nclusters = 3\nepsilon = 5\ndelta = 1e-6\nquiet = true\nprofiles = 0.25\n'
+        'report = "report.html"\ntitle = "All trips"\nscale = "bounds"\n'
+        "[bounds]\neast = [0, 40]\nnorth = [0, 30]\n[weights]\neast = 2\n"
+        '[describe]\nward = { levels = ["er"] }\n[labels]\neast = "To the east"\n'
+    )
+    call("fit", "--config", "run.toml")
+    release = Release.load("release.json")
+    assert release.profiles.names == ("east", "north", "ward")
+    assert release.profiles.column("ward").levels == ("er",)
+    assert release.parameters["weights"] == {"east": 2.0}
+    assert "To the east" in Path("report.html").read_text()
+    call("check", "--config", "run.toml")
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("east = { bounds = [0, 40], unit = 3 }", "the unit of column 'east' must be a text"),
+        ("east = { bounds = [0, 40], ordered = true }", "column 'east' must have bounds [low, high]"),
+        ("east = { levels = [1, 2], unit = 'km' }", "column 'east' must have bounds [low, high]"),
+        ("east = { cycle = 'month' }", "the cycle of column 'east' must be two numbers"),
+        ("east = { cycle = [0, 24], levels = [1] }", "column 'east' must have bounds [low, high]"),
+        ("east = { type = 'number' }", "column 'east' must have bounds [low, high]"),
+        ("east = 'boolean'", "column 'east' must have bounds [low, high]"),
+        ("east = { levels = [1], ordered = true }", "must be two or more"),
+        ("east = [0, 40]\n[labels]\nwest = 'West'", "[labels] in b.toml must have a text"),
+        ("east = [0, 40]\n[describe]\nward = { levels = ['er'], missing = 'er' }", "no `missing`"),
+    ],
+)
+def test_files_of_bounds_that_are_refused(call, stays, line, fix):
+    Path("b.toml").write_text(line)
+    done = call("fit", stays, "--epsilon", 1, "--bounds", "b.toml", code=2)
+    assert fix in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_doubts_are_told_as_warnings(call, stays):
+    Path("b.toml").write_text("east = [0, 40]\nnorth = [0, 90000]\n")
+    done = call("fit", stays, *FIT, "--bounds", "b.toml", "--scale", "none")
+    assert "warning: Columns were measured as they are, and the bounds of 'north' are over 10" in done.stderr
+    assert "Use --scale bounds" in done.stderr
 
 
 def test_people_and_missing_values(call, frame):
@@ -184,6 +298,15 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         ([*NUMBERS, "--set", "max_depth"], "must be name=value"),
         ([*NUMBERS, "--set", "max_depth=0"], "`max_depth` must be"),
         ([*NUMBERS, "--missing", "fill"], "`--missing` must be error, drop or column=value"),
+        ([*NUMBERS, "--scale", "width"], "`--scale` must be bounds or none, got 'width'"),
+        ([*NUMBERS, "--weights", "east"], "`--weights` must be column=number"),
+        ([*NUMBERS, "--weights", "east=2,1"], "`--weights` must be column=number"),
+        ([*NUMBERS, "--weights", "south=2"], "`weights` must name columns"),
+        ([*NUMBERS, "--profiles", "all"], "`--profiles` must be a share"),
+        ([*NUMBERS, "--profiles", "1"], "`profiles` must be"),
+        ([*NUMBERS, "--profiles", "0", "--describe", "ward"], "`profiles` must be positive with `describe`"),
+        ([*NUMBERS, "--describe", "colour", "--delta", "1e-6"], "column 'colour' must be in the table"),
+        ([*NUMBERS, "--labels", "no.toml"], "must be a TOML file"),
         ([*NUMBERS, "--max-rows-per-unit", "3"], "name the column that identifies a person"),
         ([*NUMBERS, "--seed", "-3"], "`random_state` must be"),
         ([*NUMBERS, "--ledger", "b.db"], "must be given together"),

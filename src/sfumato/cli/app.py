@@ -15,6 +15,7 @@ from sfumato.cli.failures import debugging, guarded
 from sfumato.cli.fit import fit
 from sfumato.cli.plan import list_methods, plan
 from sfumato.cli.predict import predict
+from sfumato.cli.profile import profile
 from sfumato.cli.report import report
 
 # Tracebacks with local variables would show rows.
@@ -24,9 +25,10 @@ ledgers = typer.Typer(no_args_is_help=True, help="Keep track of the budget spent
 EXAMPLES: dict[Callable[..., None], str] = {
     check: "sfumato check trips.csv --bounds bounds.toml",
     fit: "sfumato fit trips.csv --method grid-kmeans --clusters 8 --epsilon 1 --bounds bounds.toml",
+    profile: "sfumato profile release.json --cluster 0",
     predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
     report: "sfumato report release.json --out report.html",
-    plan: "sfumato plan --method dpm --epsilon 1 --columns-number 2",
+    plan: "sfumato plan --rows 50000 --clusters 8 --epsilon 1 --bounds bounds.toml",
     audit: "sfumato audit --method dpm --epsilon 1 --runs 2000 --pair all",
     demo: "sfumato demo --out demo",
     ledger.create: "sfumato ledger create budget.db trips --epsilon 2",

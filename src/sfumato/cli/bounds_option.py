@@ -1,9 +1,9 @@
-"""The option ``--bounds``: numbers on the command line, or a file."""
+"""Options about columns: ``--bounds`` (numbers or a file), ``--missing``, ``--weights``, ``--describe``."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,17 @@ from sfumato.cli.text_options import check_keys
 from sfumato.errors import ParameterError
 
 PRIVATE = "private"
-WRITTEN = "csv"  # the table in a file of bounds that says how text is written
+# Tables in a file of bounds that are no columns: how text is written, what is described, texts for a report.
+WRITTEN, DESCRIBE, LABELS = "csv", "describe", "labels"
+KEYS = {"bounds", "levels", "cycle", "type"}  # one of them says what a column is
+_BESIDE = {  # ... and what may stand beside it
+    "bounds": {"unit", "missing", "format"},
+    "levels": {"ordered", "missing"},
+    "cycle": {"missing", "format"},
+    "type": {"missing"},
+}
+BOOL, AUTO = "bool", "auto"
+CYCLES = ("day", "week", "year")  # as in `domain.columns`, which would take a second to import
 _HELP = "Write --bounds 0,100 for all columns, or --bounds bounds.toml with a line per column: age = [0, 120]"
 
 
@@ -28,11 +38,17 @@ class Declared:
         Values to use where a column has none.
     written : dict
         How text is written: options of `text_options`.
+    describe : dict
+        Bounds of columns that are only described.
+    labels : dict
+        Texts for columns in a report.
     """
 
     bounds: Any
     missing: dict[str, Any] = field(default_factory=dict)
     written: dict[str, Any] = field(default_factory=dict)
+    describe: dict[str, Any] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 def parse_bounds(text: str, columns: Sequence[str] | None) -> Declared:
@@ -71,39 +87,97 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def _from_file(text: str, columns: Sequence[str] | None) -> Declared:
+    path, found = _read_table(text)
+    tables = {name: found.pop(name) for name in (WRITTEN, DESCRIBE, LABELS) if _is_table(found.get(name, []))}
+    written, beside = tables.get(WRITTEN, {}), _as_tables(tables.get(DESCRIBE, {}))
+    check_keys(written, f"[{WRITTEN}] in {path}")
+    own = _as_tables(found)
+    bounds = {name: _of_column(name, value) for name, value in own.items()}
+    for name in columns or ():
+        if name not in bounds:
+            raise ParameterError(f"column {name!r} must have bounds in the file, which has {list(bounds)}")
+    chosen = list(columns or bounds)
+    described = {name: _of_column(name, value) for name, value in beside.items() if name not in chosen}
+    for name, value in beside.items():
+        if "missing" in value:
+            raise ParameterError(
+                f"column {name!r} must have no `missing` in [{DESCRIBE}]: missing values are counted as such"
+            )
+    used = [*(own[name] for name in chosen), *(beside[name] for name in described)]
+    formats = [value["format"] for value in used if "format" in value]
+    if formats:
+        written = {**written, "date_format": list(dict.fromkeys([*formats, *_listed(written)]))}
+    missing = {name: _stand_in(own[name]) for name in chosen if "missing" in own[name]}
+    labels = _labels(tables.get(LABELS, {}), path, {*own, *beside})
+    kept = {name: label for name, label in labels.items() if name in chosen or name in described}
+    return Declared({name: bounds[name] for name in chosen}, missing, written, described, kept)
+
+
+def _read_table(text: str) -> tuple[str, dict[str, Any]]:
+    """Path of ``file.toml`` or ``file.toml#table``, and what is in it."""
     path, _, table = text.partition("#")
     content = read_toml(path)
     found = content.get(table) if table else content
     if not isinstance(found, dict):
         raise ParameterError(f"{path} must have a table {table!r}, got {list(content)}")
-    found = {name: value if isinstance(value, dict) else {"bounds": value} for name, value in found.items()}
-    about = found.get(WRITTEN, {})
-    written = {} if {"bounds", "levels"} & set(about) else found.pop(WRITTEN, {})
-    check_keys(written, f"[{WRITTEN}] in {path}")
-    bounds = {name: _of_column(name, value) for name, value in found.items()}
-    for name in columns or ():
-        if name not in bounds:
-            raise ParameterError(f"column {name!r} must have bounds in the file, which has {list(bounds)}")
-    chosen = list(columns or bounds)
-    formats = [found[name]["format"] for name in chosen if "format" in found[name]]
-    if formats:
-        written = {**written, "date_format": list(dict.fromkeys([*formats, *_listed(written)]))}
-    missing = {name: found[name]["missing"] for name in chosen if "missing" in found[name]}
-    return Declared({name: bounds[name] for name in chosen}, missing, written)
+    return path, dict(found)
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a table of a file of bounds is one of its own, and not a column of the same name."""
+    return isinstance(value, dict) and not any(
+        isinstance(value.get(key), list) or value.get(key) in (PRIVATE, BOOL, *CYCLES) for key in KEYS
+    )
+
+
+def _as_tables(columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is said about each column, as a table: ``[0, 120]`` is short for ``{ bounds = [0, 120] }``."""
+    return {name: _as_table(value) for name, value in columns.items()}
+
+
+def _as_table(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) and len(value) == 3 and isinstance(value[2], str):
+        return {"bounds": value[:2], "unit": value[2]}
+    return {"type" if value == BOOL else "bounds": value}
 
 
 def _of_column(name: str, value: dict[str, Any]) -> Any:
     """Bounds of a column, from its table in the file."""
-    limits, levels = value.get("bounds"), value.get("levels")
-    known = set(value) <= {"bounds", "levels", "missing", "format"} and (limits is None) != (levels is None)
-    if known and isinstance(limits, list) and len(limits) == 2:
-        return limits[0], limits[1]
-    if known and (isinstance(levels, list) or levels == PRIVATE):
-        return levels if isinstance(levels, list) else {"levels": PRIVATE}
+    what = next((key for key in value if key in KEYS), "bounds")
+    said = value.get(what)
+    if set(value) <= {what, *_BESIDE[what]}:
+        if what == "bounds" and isinstance(said, list) and len(said) == 2:
+            return (*said, value["unit"]) if "unit" in value else tuple(said)
+        if what == "levels" and value.get("ordered", False):
+            return {"levels": said, "ordered": value["ordered"]}
+        if what == "levels" and (isinstance(said, list) or said == PRIVATE):
+            return said if isinstance(said, list) else {"levels": PRIVATE}
+        if what == "cycle":
+            return {"cycle": tuple(said) if isinstance(said, list) else said}
+        if what == "type" and said == BOOL:
+            return bool
     raise ParameterError(
-        f"column {name!r} must have bounds [low, high], {{ bounds = [low, high], missing = value }}, or "
-        f"{{ levels = [...] }}, got {value!r}"
+        f"column {name!r} must have bounds [low, high], {{ bounds = [low, high], missing = value }}, "
+        "{ bounds = [0, 40], unit = 'km' }, { levels = [...] }, { levels = [...], ordered = true }, "
+        f"{{ cycle = [0, 24] }}, {{ cycle = 'day' }} or {{ type = 'bool' }}, got {value!r}"
     )
+
+
+def _stand_in(value: dict[str, Any]) -> Any:
+    """Value that stands in for missing ones. That of a boolean is 0 or 1."""
+    missing = value["missing"]
+    return int(missing) if value.get("type") == BOOL and isinstance(missing, bool) else missing
+
+
+def _labels(labels: Mapping[str, Any], path: str, known: set[str]) -> dict[str, str]:
+    for name, text in labels.items():
+        if name not in known or not isinstance(text, str):
+            raise ParameterError(
+                f"[{LABELS}] in {path} must have a text for each of some columns of the file, got {name!r}"
+            )
+    return dict(labels)
 
 
 def _listed(written: dict[str, Any]) -> list[str]:
@@ -134,10 +208,65 @@ def parse_missing(text: str | None, declared: Declared) -> Any:
 
 def _value(name: str, text: str, bounds: Any) -> Any:
     """A value as its column has it: one of the levels, a number or a date, or else the text itself."""
-    levels = bounds.get(name) if isinstance(bounds, dict) else None
-    if isinstance(levels, list | dict):
+    declared = bounds.get(name) if isinstance(bounds, dict) else None
+    levels = declared.get("levels", ()) if isinstance(declared, dict) else declared
+    if isinstance(levels, list):
         return next((level for level in levels if str(level) == text), text)
+    if levels == PRIVATE:
+        return text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:
         return text
+    return int(value) if declared is bool and isinstance(value, bool) else value
+
+
+def parse_weights(text: str | None) -> Any:
+    """Weights of columns: ``age=2,job=0.5``, or one for each column of an array, ``1,2``."""
+    if text is None:
+        return None
+    pairs = [pair.rpartition("=") for pair in text.split(",")]
+    try:
+        numbers = [float(number) for _, _, number in pairs]
+    except ValueError:
+        numbers = []
+    names = [name.strip() for name, _, _ in pairs if name.strip()]
+    if not numbers or len(set(names)) not in (0, len(pairs)):
+        raise ParameterError(
+            f"`--weights` must be column=number, for each column once, got {text!r}. Try age=2"
+        )
+    return dict(zip(names, numbers, strict=True)) if names else numbers
+
+
+def parse_profiles(text: str | None) -> Any:
+    """Share of the budget for profiles, or ``auto``."""
+    if text is None or text == AUTO:
+        return AUTO
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"`--profiles` must be a share such as 0.2, 0 or auto, got {text!r}") from None
+
+
+def parse_describe(text: str | None, declared: Declared, profiles: Any) -> Any:
+    """Columns that are only described, with their bounds.
+
+    Parameters
+    ----------
+    text : str, optional
+        Names of columns, or a TOML file with their bounds. By default the columns of ``[describe]`` in the
+        file of bounds.
+    declared : Declared
+        Has bounds of columns that are named. The levels of others are found by the fit.
+    profiles : object
+        Without a share for profiles, columns that only the file of bounds names are not described.
+    """
+    if text is None:
+        return declared.describe if declared.describe and profiles != 0 else None
+    clustered = declared.bounds if isinstance(declared.bounds, dict) else {}
+    if text.partition("#")[0].endswith(".toml"):
+        beside = _as_tables(_read_table(text)[1])
+        return {name: _of_column(name, value) for name, value in beside.items() if name not in clustered}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    found = {**{name: {"levels": PRIVATE} for name in names}, **declared.describe}
+    return {name: found[name] for name in names if name not in clustered}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.bounds_option import parse_bounds, parse_missing
+from sfumato.cli.bounds_option import parse_bounds, parse_describe, parse_missing
 from sfumato.cli.failures import CODES, say
 from sfumato.cli.text_options import as_options, described, takes_text_options
 from sfumato.errors import DataError, ParameterError
@@ -23,6 +23,7 @@ def check(
     data: options.Data,
     bounds: options.Bounds = None,
     columns: options.Columns = None,
+    describe: options.Describe = None,
     unit: options.Unit = None,
     missing: options.Missing = None,
     outside: options.OutsideRule = None,
@@ -36,24 +37,35 @@ def check(
         raise ParameterError("`--bounds` must be given: they say which columns to read, and how")
     declared = parse_bounds(bounds, options.split(columns))
     table = described(data, written, declared.written)
-    found = inspect(table, declared.bounds, unit, parse_missing(missing, declared), outside or "clip")
+    beside = parse_describe(describe, declared, None)
+    absent = parse_missing(missing, declared)
+    found = inspect(table, declared.bounds, unit, absent, outside or "clip", beside)
     print(json.dumps(found.to_dict(as_options)) if as_json else found.text(as_options))
     if not found.fits:
         raise typer.Exit(CODES[DataError.__name__])
 
 
-def inspect(table: str | TextTable, bounds: Any, unit: str | None, missing: Any, outside: Any) -> Findings:
+def inspect(
+    table: str | TextTable, bounds: Any, unit: str | None, missing: Any, outside: Any, describe: Any
+) -> Findings:
     """What a fit would find. Messages have the options of the command."""
     from sfumato.curator import inspection
 
-    return inspection.inspect(table, bounds, unit, missing, outside, as_options)
+    return inspection.inspect(table, bounds, unit, missing, outside, as_options, describe)
 
 
 def look(
-    table: str | TextTable, bounds: Any, unit: str | None, missing: Any, outside: Any, *, quiet: bool
+    table: str | TextTable,
+    bounds: Any,
+    unit: str | None,
+    missing: Any,
+    outside: Any,
+    *,
+    describe: Any = None,
+    quiet: bool,
 ) -> None:
     """Refuse a table that a fit would refuse or use in vain, while nothing is charged. Not private."""
-    found = inspect(table, bounds, unit, missing, outside)
+    found = inspect(table, bounds, unit, missing, outside, describe)
     if not found.fits:
         reasons = "; ".join(advice.text(as_options) for advice in found.advice if advice.refuses)
         together = f". Together: {as_options(found.settings)}" if len(found.settings) > 1 else ""

@@ -35,6 +35,8 @@ _OPTIONS = {
     "Ledger.create(path, dataset, total)": "`sfumato ledger create PATH DATASET --epsilon 2`",
     "`names` or header=False to `scan_csv`": "--names or --no-header",
     "`names` to `scan_csv`": "--names",
+    "scale='bounds'": "--scale bounds",
+    "scale=None": "--scale none",
 }
 _SCAN = re.compile(r"sfumato\.scan_csv\(path, (\w+)=([^)]+)\)")  # of an option with the same name
 
@@ -72,17 +74,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 def explained(error: Exception) -> tuple[int, str]:
     """Exit code and line of an error. Leaves out messages of other libraries, which may quote data."""
     if isinstance(error, SfumatoError):
-        line = " ".join(str(error).split())
-        for code, option in _OPTIONS.items():
-            line = line.replace(code, option)
-        line = _SCAN.sub(r"--\1 \2", line)
-        return CODES.get(type(error).__name__, UNEXPECTED), line
+        return CODES.get(type(error).__name__, UNEXPECTED), _spelled(str(error))
     if isinstance(error, ImportError):
         return UNEXPECTED, str(error)
     if isinstance(error, OSError) and error.strerror:
         return UNEXPECTED, f"{error.filename or 'a file'}: {error.strerror}"
     hint = "`sfumato --debug ...` shows where; its output may contain data"
     return UNEXPECTED, f"unexpected {type(error).__name__}. {hint}"
+
+
+def _spelled(message: str) -> str:
+    """A message in one line, with advice for the command line."""
+    line = " ".join(message.split())
+    for code, option in _OPTIONS.items():
+        line = line.replace(code, option)
+    return _SCAN.sub(r"--\1 \2", line)
 
 
 @contextmanager
@@ -104,7 +110,7 @@ def plain_warnings() -> Iterator[None]:
     """Show our own warnings as lines. Show others, which may quote data, only when debugging."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        say(f"warning: {' '.join(str(message).split())}")
+        say(f"warning: {_spelled(str(message))}")
 
     with warnings.catch_warnings():
         if not debugging.get():

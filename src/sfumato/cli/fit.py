@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import methods, options
-from sfumato.cli.bounds_option import PRIVATE, Declared, parse_bounds, parse_missing
+from sfumato.cli.bounds_option import (
+    PRIVATE,
+    Declared,
+    parse_bounds,
+    parse_describe,
+    parse_missing,
+    parse_profiles,
+    parse_weights,
+)
 from sfumato.cli.check import look
 from sfumato.cli.failures import say
 from sfumato.cli.files import check_new
 from sfumato.cli.options import unless
+from sfumato.cli.report import read_labels
 from sfumato.cli.steps import followed
 from sfumato.cli.text_options import described, takes_text_options
 from sfumato.errors import (
@@ -49,6 +58,10 @@ def fit(
     bounds: options.Bounds = None,
     estimate_bounds: options.EstimateBounds = None,
     columns: options.Columns = None,
+    scale: options.Scale = None,
+    weights: options.Weights = None,
+    profiles: options.Profiles = None,
+    describe: options.Describe = None,
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRows = 1,
     missing: options.Missing = None,
@@ -70,7 +83,18 @@ def fit(
         "release.json"
     ),
     report: Annotated[
-        Path | None, typer.Option(help="HTML report to write as well, e.g. --report report.html.")
+        Path | None,
+        typer.Option(help="HTML report to write as well, e.g. --report report.html."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of the report, e.g. --title 'Kinds of stays'.")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file with a table [labels] of texts for columns in the report, e.g. --labels "
+            "labels.toml. By default the file of bounds, if it has one."
+        ),
     ] = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -92,7 +116,11 @@ def fit(
     absent = parse_missing(missing, declared)
     table = _Table(text, chosen, unit, max_rows_per_unit, absent, account, seed)
     own = {**options.config_settings(ctx), **methods.parse_settings(settings or ())}
-    shared = {**table.shared(), **budget, "bounds": declared.bounds}
+    texts = declared.labels if labels is None else read_labels(labels)
+    share = parse_profiles(profiles)
+    explained = {"profiles": share, "describe": parse_describe(describe, declared, share)}
+    measured = {**options.as_scale(scale), "weights": parse_weights(weights)}
+    shared = {**table.shared(), **budget, **measured, **explained, "bounds": declared.bounds}
     estimator = methods.make(
         method, clusters, own, shared if outside is None else shared | {"outside": outside}
     )
@@ -103,7 +131,7 @@ def fit(
     plan = estimator.plan(table.n_columns())
     with told_if_interrupted(lambda: before), followed(plan, quiet=quiet):
         release = estimator.fit(table.data).release_
-    _write(release, out, report, force=force)
+    _write(release, out, report, force=force, title=title, labels=texts)
     if as_json:
         print(json.dumps(_as_dict(release, bought, out, report), allow_nan=False))
     elif not quiet:
@@ -158,7 +186,8 @@ def _look(table: _Table, estimator: PrivateClusterer, *, quiet: bool) -> None:
         estimator.plan(len(bounds))  # an error in a parameter, if there is one, before a table is read
     elif bounds == PRIVATE and table.columns:
         bounds = dict.fromkeys(table.columns, ANYWHERE)
-    look(table.data, bounds, table.unit, table.missing, estimator.outside, quiet=quiet)
+    beside = estimator.describe
+    look(table.data, bounds, table.unit, table.missing, estimator.outside, describe=beside, quiet=quiet)
 
 
 def _buy_bounds(estimator: PrivateClusterer, table: _Table, price: float, *, quiet: bool) -> PrivacyStatement:
@@ -215,7 +244,7 @@ def _check_pictures(report: Path | None) -> None:
         plot.blank(1, 1)
 
 
-def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> None:
+def _write(release: Release, out: Path, report: Path | None, *, force: bool, **texts: Any) -> None:
     spent = f"{release.privacy.spent} was spent and counts"
     try:
         if out.exists() and not force:  # another fit may have written it meanwhile
@@ -226,7 +255,7 @@ def _write(release: Release, out: Path, report: Path | None, *, force: bool) -> 
         raise ReleaseError(f"{out} could not be written: {error.strerror}. {_kept(release)}") from None
     if report is not None:
         with told_if_interrupted(lambda: f"{spent}; the release is in {out}"):
-            _write_report(release, out, report)
+            _write_report(release, out, report, **texts)
     if release.privacy.seeded:
         say("warning: the noise came from a seed: do not publish this release")
 
@@ -240,11 +269,15 @@ def _kept(release: Release) -> str:
     return f"The budget is spent, and the release is in {place}: move it to where you need it"
 
 
-def _write_report(release: Release, out: Path, report: Path) -> None:
+def _write_report(
+    release: Release, out: Path, report: Path, title: str | None, labels: dict[str, str]
+) -> None:
     from sfumato.report import write
 
+    reading, profiles = release.reading, release.profiles
+    known = {*(reading.source_names if reading else release.columns), *(profiles.names if profiles else ())}
     try:
-        write(release, report)
+        write(release, report, title, {name: text for name, text in labels.items() if name in known})
     except OSError as error:
         fix = f"The release is in {out}: `sfumato report {out}` writes the report and spends nothing"
         raise ReleaseError(f"{report} could not be written: {error.strerror}. {fix}") from None

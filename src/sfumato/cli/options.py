@@ -43,8 +43,10 @@ def _key(param: Any) -> str:
 
 def _as_option(key: str, value: Any, path: Path) -> Any:
     """A value as the command line would have it."""
-    if key == "bounds" and isinstance(value, dict):
-        return f"{path}#bounds"
+    if key in ("bounds", "describe") and isinstance(value, dict):
+        return f"{path}#{key}"
+    if key == "labels" and isinstance(value, dict):
+        return str(path)
     if isinstance(value, dict):
         return ",".join(f"{name}={one}" for name, one in value.items())
     return ",".join(map(str, value)) if isinstance(value, list) and key != "date_format" else value
@@ -80,6 +82,15 @@ def as_parameters(epsilon: float | None, delta: float | None, rho: float | None)
     budget_of(epsilon, delta, rho)
     given = {"epsilon": epsilon, "delta": delta, "rho": rho}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def as_scale(text: str | None) -> dict[str, Any]:
+    """Parameter of an estimator that says how columns are measured, if it was given."""
+    if text is None:
+        return {}
+    if text not in ("bounds", "none"):
+        raise ParameterError(f"`--scale` must be bounds or none, got {text!r}")
+    return {"scale": None if text == "none" else text}
 
 
 def split(text: str | None) -> list[str] | None:
@@ -188,6 +199,41 @@ MaxRows = Annotated[
     typer.Option(
         "--max-rows-per-unit",
         help="Maximum number of rows used per person, e.g. --max-rows-per-unit 5.",
+        rich_help_panel="Table",
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        metavar="bounds|none",
+        help="Measure each column in units of its bounds (the default), unless columns share a unit, or all "
+        "as they are, e.g. --scale none. `sfumato plan` says how columns are measured.",
+        rich_help_panel="Table",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A=NUMBER,...",
+        help="How much more columns count than others, e.g. --weights age=2,job=0.5.",
+        rich_help_panel="Table",
+    ),
+]
+Profiles = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE|0",
+        help="Share of the budget for profiles, which say what is in each cluster, e.g. --profiles 0.2. By "
+        "default a sixth if columns have names; 0 for none.",
+        rich_help_panel="Table",
+    ),
+]
+Describe = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B|FILE",
+        help="Columns that profiles tell about although clusters are not found by them, e.g. --describe "
+        "ward,insurance. Their bounds are in [describe] in the file of bounds; levels of others are bought.",
         rich_help_panel="Table",
     ),
 ]

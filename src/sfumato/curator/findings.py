@@ -20,7 +20,7 @@ class ColumnFindings:
     Parameters
     ----------
     name : str
-    kind : {"number", "date", "category", "person"}
+    kind : {"number", "date", "category", "ordered", "person"}
         What the column is declared to be.
     missing : int
         Values that are missing.

@@ -29,7 +29,13 @@ Tally = Counter[tuple[str, str]]  # exact counts by column, or "" for rows, and 
 
 ROWS = ""  # what is counted for rows, not for a column
 SAMPLE = 200  # values of a column and batch on which other formats are tried
-WORDS = {"number": "numbers", "date": "dates", "category": "text", "person": "names"}
+WORDS = {
+    "number": "numbers",
+    "date": "dates",
+    "category": "text",
+    "ordered": "one of its levels",
+    "person": "names",
+}
 _DELIMITERS = (",", ";", "\t", "|")
 _ENCODINGS = ("utf-8", "utf-16", "latin-1")  # the last decodes every file
 _NUMBERS: tuple[Settings, ...] = (
@@ -101,7 +107,7 @@ def tried_formats(
     """
     tally: Tally = Counter()
     for kind, tried in _TRIED.items():
-        of_kind = [(j, c) for j, c in enumerate(columns.coordinates) if c.kind == kind]
+        of_kind = [(j, c) for j, c in enumerate(columns.coordinates) if _is_written_as(kind, c)]
         if not any(unreadable[coordinate.column].any() for _, coordinate in of_kind):
             continue
         for j, coordinate in of_kind:
@@ -114,6 +120,13 @@ def tried_formats(
                 inside = (numbers >= domain.low[j]) & (numbers <= domain.high[j])
                 tally[coordinate.column, f"{kind} {i}"] += int(np.isfinite(numbers).sum() + inside.sum())
     return tally
+
+
+def _is_written_as(kind: str, coordinate: Coordinate) -> bool:
+    """Whether values are numbers, or dates; of a cycle, one of its two coordinates is enough."""
+    if coordinate.kind == "cycle":
+        return coordinate.part == "cos" and kind == ("date" if coordinate.is_time else "number")
+    return coordinate.kind == kind
 
 
 def _read_as(coordinate: Coordinate, values: pa.Array, text: TextFormat, settings: Settings) -> FloatArray:
@@ -132,7 +145,7 @@ def _read_as(coordinate: Coordinate, values: pa.Array, text: TextFormat, setting
 def better_formats(tally: Tally, columns: Columns) -> Iterator[tuple[list[str], Advice]]:
     """Columns that another format would read, and this format."""
     for kind, find in (("number", _better_marks), ("date", _better_dates)):
-        names = [c.column for c in columns.coordinates if c.kind == kind]
+        names = list(dict.fromkeys(c.column for c in columns.coordinates if _is_written_as(kind, c)))
         scores = {name: [tally[name, f"{kind} {i}"] for i in range(len(_TRIED[kind]) + 1)] for name in names}
         helped = [name for name in names if tally[name, "unreadable"] and max(scores[name]) > scores[name][0]]
         if helped and (settings := find(scores, columns.text)):

@@ -19,7 +19,15 @@ import pyarrow.compute as pc
 from sfumato.curator.findings import Advice, ColumnFindings, Findings, Spell, as_python, listed
 from sfumato.curator.formats import ROWS, WORDS, Tally, better_formats, open_declared, tried_formats
 from sfumato.domain import Domain, FloatArray, Unit
-from sfumato.domain.columns import Columns, Missing, read_bounds
+from sfumato.domain.columns import (
+    Columns,
+    Coordinate,
+    Described,
+    Missing,
+    check_names,
+    described_columns,
+    read_bounds,
+)
 from sfumato.domain.constraints import missing_rule, one_of
 from sfumato.domain.space import LARGEST_BOUND, Outside
 from sfumato.private.engines.spark import quiet, quoted
@@ -28,6 +36,7 @@ from sfumato.private.sources import Source, SparkSource, TextSource
 
 UNDECODED = "\N{REPLACEMENT CHARACTER}"
 _NO_LEVEL = "\N{NULL}"  # in place of levels that are not known: no value and no spelling of a missing one
+_BOUGHT = {"levels": "private"}
 ENOUGH = 2000  # values of a table on which other formats are tried
 
 
@@ -38,6 +47,7 @@ def check(
     unit: str | None = None,
     missing: Missing = "error",
     outside: Outside = "clip",
+    describe: Any = None,
 ) -> Findings:
     """Count what in a table is not as declared, before anything is paid for.
 
@@ -45,7 +55,7 @@ def check(
     ----------
     X : table
         As for a fit: a data frame, an array, files, `scan_csv`, or a Spark data frame.
-    bounds, unit, missing, outside
+    bounds, unit, missing, outside, describe
         As for a fit. With ``bounds="private"`` all columns must be numbers.
 
     Privacy
@@ -69,11 +79,17 @@ def check(
     - values of column 'age' outside the bounds are moved to the edge
     - values of column 'ward' that are not among the levels are none of them
     """
-    return inspect(X, bounds, unit, missing, outside, as_python)
+    return inspect(X, bounds, unit, missing, outside, as_python, describe)
 
 
 def inspect(
-    X: Any, bounds: Any, unit: str | None, missing: Missing, outside: Outside, spell: Spell
+    X: Any,
+    bounds: Any,
+    unit: str | None,
+    missing: Missing,
+    outside: Outside,
+    spell: Spell,
+    describe: Any = None,
 ) -> Findings:
     """The same for the command, which has its own way to spell an option."""
     missing_rule("missing", missing)
@@ -83,12 +99,27 @@ def inspect(
     bounds, guessed = _as_known(bounds, missing)
     source, advice = open_declared(X, bounds, unit, spell)
     columns, domain = read_bounds(bounds, source.names, Unit(unit), missing, outside, source.text)
+    beside, unknown = _described(describe, {coordinate.column for coordinate in columns.coordinates})
+    check_names([told.column for _, told in beside], source.names)
+    columns = replace(columns, described=tuple(coordinate for coordinate, _ in beside))
     source.check_types(columns)
     tally: Tally = Counter()
-    for one in _tallies(source, columns, domain, lambda: tally[ROWS, "tried"] < ENOUGH):
+    told = tuple(told for _, told in beside)
+    for one in _tallies(source, columns, domain, told, lambda: tally[ROWS, "tried"] < ENOUGH):
         tally.update(one)
-    found = _findings(tally, columns, outside, guessed)
+    found = _findings(tally, columns, outside, [*guessed, *unknown])
     return replace(found, advice=(*advice, *found.advice))
+
+
+def _described(describe: Any, clustered: set[str]) -> tuple[list[tuple[Coordinate, Described]], list[str]]:
+    """Columns that are only described, and those of them whose levels a fit would buy."""
+    if not describe:
+        return [], []
+    given = describe if isinstance(describe, Mapping) else dict.fromkeys(describe, _BOUGHT)
+    known, guessed = _as_known(
+        {name: value for name, value in given.items() if name not in clustered}, "error"
+    )
+    return described_columns(known), guessed
 
 
 def _as_known(bounds: Any, missing: Missing) -> tuple[Any, list[str]]:
@@ -97,37 +128,43 @@ def _as_known(bounds: Any, missing: Missing) -> tuple[Any, list[str]]:
         return (-LARGEST_BOUND, LARGEST_BOUND), []
     if not isinstance(bounds, Mapping):
         return bounds, []
-    guessed = [name for name, value in bounds.items() if value == {"levels": "private"}]
+    guessed = [name for name, value in bounds.items() if value == _BOUGHT]
     fills = missing if isinstance(missing, Mapping) else {}
     return {**bounds, **{name: [fills.get(name, _NO_LEVEL)] for name in guessed}}, guessed
 
 
 def _tallies(
-    source: Source, columns: Columns, domain: Domain, is_trying: Callable[[], bool]
+    source: Source,
+    columns: Columns,
+    domain: Domain,
+    told: tuple[Described, ...],
+    is_trying: Callable[[], bool],
 ) -> Iterator[Tally]:
     """Counts of every batch."""
     if isinstance(source, SparkSource):
         names = columns.source_names
         with quiet():
             plain = source.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
-            counted = plain.mapInArrow(partial(_tally_partition, columns, domain), _SPARK_TALLY).collect()
+            counted = plain.mapInArrow(
+                partial(_tally_partition, columns, domain, told), _SPARK_TALLY
+            ).collect()
         yield from (Counter({(row["name"], row["what"]): row["n"]}) for row in counted)
         return
     in_path = source.files.in_path_names if isinstance(source, TextSource) else columns.source_names
     written = [name for name in columns.source_names if name not in in_path]
     for batch in source.batches(columns):
-        yield _tally(columns, domain, batch, written, is_trying=is_trying())
+        yield _tally(columns, domain, told, batch, written, is_trying=is_trying())
 
 
 _SPARK_TALLY = "name string, what string, n long"
 
 
 def _tally_partition(
-    columns: Columns, domain: Domain, batches: Iterator[pa.RecordBatch]
+    columns: Columns, domain: Domain, told: tuple[Described, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """On a worker: the counts of every batch."""
     for batch in batches:
-        tally = _tally(columns, domain, batch.rename_columns(columns.source_names))
+        tally = _tally(columns, domain, told, batch.rename_columns(columns.source_names))
         names, whats = zip(*tally, strict=True)
         yield pa.record_batch([names, whats, list(tally.values())], names=["name", "what", "n"])
 
@@ -135,6 +172,7 @@ def _tally_partition(
 def _tally(
     columns: Columns,
     domain: Domain,
+    told: tuple[Described, ...],
     batch: Batch,
     written: Sequence[str] = (),
     *,
@@ -146,6 +184,8 @@ def _tally(
     ----------
     columns : Columns
     domain : Domain
+    told : tuple of Described
+        Of the columns that are only described.
     batch : Arrow table
     written : sequence of str
         Columns of a text file.
@@ -157,18 +197,22 @@ def _tally(
     fills = np.array([np.nan if c.fill is None else c.fill for c in columns.coordinates])
     unreadable: dict[str, Mask] = {}
     arrays = {name: _array(batch, name) for name in columns.source_names}
+    beside = {one.column: one for one in told}
     for name, values in arrays.items():
         places = [j for j, coordinate in enumerate(columns.coordinates) if coordinate.column == name]
-        numbers = _numbers(columns, places, values)
+        numbers = _numbers(columns, name, values)
         lost, absent = np.asarray(~np.isfinite(numbers).all(axis=1)), _absent(columns, values)
         if places:
             rows[:, places] = np.where(np.isfinite(numbers), numbers, fills[places])
-        else:
+        elif name == columns.unit:
             named = ~lost
         unreadable[name] = lost & ~absent
         tally[name, "missing"] = int((lost & absent).sum())
         tally[name, "unreadable"] = int(unreadable[name].sum())
-        tally[name, "outside"] = int((~lost & _outside(columns, domain, places, numbers)).sum())
+        beyond = (
+            _beyond(beside[name], numbers) if name in beside else _outside(columns, domain, places, numbers)
+        )
+        tally[name, "outside"] = int((~lost & beyond).sum())
         if name in written:
             tally[name, "undecoded"] = pc.sum(pc.match_substring(values, UNDECODED)).as_py() or 0
             # A line with too few or too many values has none.
@@ -185,15 +229,19 @@ def _array(batch: Batch, name: str) -> pa.Array:
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _numbers(columns: Columns, places: list[int], values: pa.Array) -> FloatArray:
+def _numbers(columns: Columns, name: str, values: pa.Array) -> FloatArray:
     """Coordinates of a column, NaN where a value cannot be used as it is. Of a person, 0."""
-    if not places:
+    own = [c for c in (*columns.coordinates, *columns.described) if c.column == name]
+    if not own:
         assert columns.unit is not None
         known = read_names(columns.unit, values, columns.text).is_valid().to_numpy(zero_copy_only=False)
         return np.where(known, 0.0, np.nan)[:, None]
-    bare = [replace(columns.coordinates[j], fill=None) for j in places]
+    bare = [replace(coordinate, fill=None) for coordinate in own]
     levels = tuple(coordinate.level for coordinate in bare if coordinate.level is not None)
-    return np.column_stack([read_values(coordinate, values, columns.text, levels) for coordinate in bare])
+    numbers = np.column_stack([read_values(c, values, columns.text, levels) for c in bare])
+    if bare[-1].kind == "other":  # which is read as 1 wherever there is a value
+        numbers[:, -1] -= numbers[:, :-1].sum(axis=1)
+    return numbers
 
 
 def _absent(columns: Columns, values: pa.Array) -> Mask:
@@ -210,16 +258,31 @@ def _outside(columns: Columns, domain: Domain, places: list[int], numbers: Float
     """Whether each value is outside the bounds, or not among the levels."""
     if not places:
         return np.zeros(len(numbers), dtype=np.bool_)
-    if columns.coordinates[places[0]].kind == "level":
-        return np.asarray(~numbers.any(axis=1))
+    if columns.coordinates[places[-1]].kind == "other":
+        return np.asarray(numbers[:, -1] == 1)
     low, high = np.array(domain.low)[places], np.array(domain.high)[places]
     with np.errstate(invalid="ignore"):
         return np.asarray(((numbers < low) | (numbers > high)).any(axis=1))
 
 
+def _beyond(told: Described, numbers: FloatArray) -> Mask:
+    """The same for a column that is only described."""
+    with np.errstate(invalid="ignore"):
+        if told.kind == "level":
+            return np.asarray(numbers[:, 0] == len(told.levels))
+        return np.asarray((numbers[:, 0] < told.low) | (numbers[:, 0] > told.high))
+
+
+def _kind(coordinate: Coordinate) -> str:
+    """What a column is declared to be."""
+    if coordinate.kind == "cycle":
+        return "date" if coordinate.is_time else "number"
+    return {"number": "number", "date": "date", "rank": "ordered"}.get(coordinate.kind, "category")
+
+
 def _findings(tally: Tally, columns: Columns, outside: Outside, guessed: list[str]) -> Findings:
     kinds = {columns.unit: "person"} if columns.unit else {}
-    kinds |= {c.column: "category" if c.kind == "level" else c.kind for c in columns.coordinates}
+    kinds |= {c.column: _kind(c) for c in (*columns.described, *columns.coordinates)}
     found = tuple(
         ColumnFindings(
             name,
@@ -235,11 +298,20 @@ def _findings(tally: Tally, columns: Columns, outside: Outside, guessed: list[st
     helped = {name for names, _ in better for name in names}
     advice = [*_about_lines(tally, columns), *(one for _, one in better)]
     advice += [one for c in found if c.name not in helped for one in _about_column(c, rows)]
-    advice += _about_missing(found, columns, helped)
-    advice += _about_outside(found, outside)
+    beside = {coordinate.column for coordinate in columns.described}
+    clustered = tuple(c for c in found if c.name not in beside)
+    advice += _about_missing(clustered, columns, helped)
+    advice += _about_outside(clustered, outside)
+    advice += _about_described([c for c in found if c.name in beside and (c.missing or c.unreadable)])
     if not used and not any(one.refuses for one in advice):
         advice.append(Advice("no row would be used" if rows else "the table has no rows"))
     return Findings(rows, used, found, tuple(advice))
+
+
+def _about_described(lost: list[ColumnFindings]) -> Iterator[Advice]:
+    """Columns that are only described leave out no row."""
+    if lost:
+        yield Advice(f"profiles count missing values of {listed([c.name for c in lost])}", refuses=False)
 
 
 def _about_lines(tally: Tally, columns: Columns) -> Iterator[Advice]:

@@ -1,0 +1,117 @@
+"""``sfumato profile``: what is in each cluster of a release, in words and as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.files import check_new
+from sfumato.cli.predict import load
+from sfumato.cli.report import read_labels
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.public.profiles import Profiles
+
+TABLE = "table"  # in place of the number of a cluster
+_HEAD = ("column", "statistic", "value", "95 % interval", "whole table")
+
+Entry = dict[str, Any]  # of `Profiles.rows`
+
+
+def profile(
+    release: options.ReleaseFile,
+    cluster: Annotated[
+        int | None, typer.Option(help="Only this cluster, as `predict` numbers them, e.g. --cluster 2.")
+    ] = None,
+    noun: Annotated[str, typer.Option(help="What a row is, in the plural, e.g. --noun stays.")] = "rows",
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file with a table [labels] of texts for columns, e.g. --labels labels.toml. A line of "
+            "it: los = 'Days in hospital'."
+        ),
+    ] = None,
+    as_csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write all numbers to a CSV file, e.g. --csv profiles.csv.")
+    ] = None,
+    as_json: options.Json = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say what is in each cluster: a sentence, and a table with 95 % intervals. Spends nothing."""
+    check_new(as_csv, force=force)
+    found, texts = load(release).profiles, read_labels(labels)
+    if found is None:
+        raise ParameterError(
+            f"{release} must have profiles, got none. Fit with bounds that name columns, or --profiles 0.2"
+        )
+    if cluster is not None and not 0 <= cluster < found.n_clusters:
+        raise ParameterError(f"`--cluster` must be from 0 to {found.n_clusters - 1}, got {cluster}")
+    chosen = range(found.n_clusters) if cluster is None else [cluster]
+    sentences = {number: found.sentence(number, noun, texts) for number in chosen}
+    entries = [entry for entry in found.rows() if cluster is None or entry["cluster"] == cluster]
+    if as_csv is not None:
+        _write(entries, as_csv)
+    if as_json:
+        print(json.dumps(_as_dict(found, sentences, entries), allow_nan=False))
+    elif as_csv is None:
+        print("\n\n".join(_page(number, sentences[number], entries) for number in chosen))
+    elif not quiet:
+        print(f"profiles: {as_csv}")
+
+
+def _as_dict(found: Profiles, sentences: dict[int, str], entries: list[Entry]) -> dict[str, Any]:
+    clusters = [
+        {"cluster": number, "sentence": sentence, "distinct": _distinct(found, number)}
+        for number, sentence in sentences.items()
+    ]
+    return {"clusters": clusters, "numbers": entries}
+
+
+def _distinct(found: Profiles, cluster: int) -> list[dict[str, Any]]:
+    """Columns that set a cluster apart, the farthest first."""
+    return [one._asdict() for one in found.distinct(cluster)]
+
+
+def _page(cluster: int, sentence: str, entries: list[Entry]) -> str:
+    """Sentence and table of a cluster."""
+    own = [entry for entry in entries if entry["cluster"] == cluster]
+    lines = [_HEAD, *(_line(entry) for entry in own)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    return "\n".join([f"Cluster {cluster}. {sentence}", "", *table])
+
+
+def _line(entry: Entry) -> tuple[str, ...]:
+    """A number with its interval: shares in per cent, sizes whole, others with four digits."""
+    is_share = entry["kind"] == "level" or entry["statistic"] == "missing"
+    value, low, high, table = (
+        _shown(entry[key], is_share, entry["kind"] == "size") for key in ("value", "low", "high", "table")
+    )
+    return entry["column"], str(entry["statistic"]), value, f"{low} to {high}", table
+
+
+def _shown(value: Any, is_share: bool, is_size: bool) -> str:
+    if isinstance(value, str):
+        return value
+    if is_share:
+        return f"{100 * value:.1f} %"
+    return f"{value:,.0f}" if is_size or abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _write(entries: list[Entry], path: Path) -> None:
+    from sfumato.release import write_whole
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(entries[0]), lineterminator="\n")
+    writer.writeheader()
+    for entry in entries:
+        writer.writerow(entry | {"cluster": TABLE if entry["cluster"] is None else entry["cluster"]})
+    write_whole(path, text.getvalue())

@@ -1,0 +1,71 @@
+"""`sfumato profile`: the sentences and numbers of a release, and nothing else."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from sfumato import Release
+
+
+@pytest.fixture
+def release(call, stays):
+    Path("b.toml").write_text(
+        'east = [0, 40]\nnorth = [0, 30]\n[describe]\nward = { levels = ["icu", "er"] }\n'
+    )
+    call("fit", stays, "--clusters", 3, "--epsilon", 5, "--delta", 1e-6, "--bounds", "b.toml", "--quiet")
+    return Release.load("release.json")
+
+
+def test_a_sentence_and_a_table_for_each_cluster(call, release):
+    pages = call("profile", "release.json").stdout.split("\n\nCluster ")
+    assert len(pages) == release.profiles.n_clusters
+    for number, page in enumerate(pages):
+        sentence, _, head, size, *lines = page.removeprefix("Cluster ").splitlines()
+        assert sentence == f"{number}. {release.profiles.sentence(number)}"
+        assert head.split() == ["column", "statistic", "value", "95", "%", "interval", "whole", "table"]
+        assert size.split()[1] == f"{release.profiles.size(number).value:,.0f}"
+        median = release.profiles.quantile(number, "east", 0.5)
+        (line,) = [line for line in lines if line.startswith("east") and "median" in line]
+        assert f"{median.value:.4g}" in line
+        assert f"{median.low:.4g} to {median.high:.4g}" in line
+        share = release.profiles.share(number, "ward")["icu"]
+        (line,) = [line for line in lines if line.startswith("ward") and " icu " in line]
+        assert f"{100 * share.value:.1f} %" in line
+
+
+def test_one_cluster_in_other_words(call, release):
+    Path("l.toml").write_text("[labels]\neast = 'km east'\n")
+    done = call("profile", "release.json", "--cluster", 1, "--noun", "stays", "--labels", "l.toml")
+    assert done.stdout.startswith(
+        f"Cluster 1. {release.profiles.sentence(1, 'stays', {'east': 'km east'})}\n"
+    )
+    assert "Cluster 0" not in done.stdout
+
+
+def test_numbers_for_programs(call, release):
+    said = json.loads(call("profile", "release.json", "--json").stdout)
+    assert [one["sentence"] for one in said["clusters"]] == [release.profiles.sentence(c) for c in range(3)]
+    assert said["clusters"][0]["distinct"][0]["column"] in release.profiles.names
+    assert said["numbers"] == json.loads(json.dumps(release.profiles.rows()))
+    done = call("profile", "release.json", "--csv", "p.csv")
+    assert done.stdout == "profiles: p.csv\n"
+    with Path("p.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(release.profiles.rows())
+    assert rows[0]["cluster"] == "table"
+    assert float(rows[0]["value"]) == release.profiles.size().value
+    call("profile", "release.json", "--csv", "p.csv", code=2)
+    call("profile", "release.json", "--csv", "p.csv", "--force", "--quiet", "--cluster", 2)
+    with Path("p.csv").open(newline="") as file:
+        assert {row["cluster"] for row in csv.DictReader(file)} == {"2"}
+
+
+def test_what_is_refused(call, release, stays):
+    assert "must be from 0 to 2, got 3" in call("profile", "release.json", "--cluster", 3, code=2).stderr
+    fit = ["--epsilon", 5, "--bounds", "b.toml", "--profiles", 0, "--out", "plain.json", "--quiet"]
+    call("fit", stays, "--clusters", 3, *fit)
+    done = call("profile", "plain.json", code=2)
+    assert "plain.json must have profiles, got none" in done.stderr
+    assert "must be a release file" in call("profile", "no.json", code=6).stderr
