@@ -6,7 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import cross_validate
@@ -287,6 +290,81 @@ class TestPipelines:
         model = LloydKMeans(3, epsilon=0.5, bounds=pca.ball(20), random_state=0)
         labels = make_pipeline(pca, model).fit(rows).predict(rows)
         assert max(len(set(truth[labels == k])) for k in range(3)) == 1
+
+
+class TestPeople:
+    """Somebody with several rows is protected as a whole, in both steps."""
+
+    OF_PEOPLE = {"unit": "who", "max_rows_per_unit": 4}  # noqa: RUF012
+
+    @pytest.fixture
+    def stays(self):
+        frame = pd.DataFrame(table(), columns=[f"c{j}" for j in range(D)])
+        return frame.assign(who=[f"p{i // 4}" for i in range(len(frame))])
+
+    def pca(self, **parameters):
+        shared = {"epsilon": 1, "delta": 1e-6, "bounds": (-1, 1), "random_state": 0} | self.OF_PEOPLE
+        return PrivatePCA(2, **shared | parameters)
+
+    def test_the_cost_of_both_steps_is_stated_for_people(self, stays):
+        pca = self.pca()
+        model = LloydKMeans(3, bounds=pca.ball(D), random_state=0, **self.OF_PEOPLE)
+        pipeline = make_pipeline(pca, model).fit(stays)
+        privacy = pipeline[-1].privacy_
+        assert str(privacy.budget) == "epsilon=2, delta=1e-06"
+        assert privacy.unit == pca.privacy_.unit
+        assert (privacy.unit.column, privacy.unit.max_rows) == ("who", 4)
+        assert pca.privacy_.steps == pca.plan(D).records()
+        assert set(pipeline.predict(stays)) <= {0, 1, 2}
+        assert kept(stays.drop(columns="who").to_numpy(), pca.components_) > 0.9
+
+    def test_the_noise_grows_with_the_cap(self):
+        scales = [float(self.pca(max_rows_per_unit=m).plan(D).records()[-1].scale) for m in (1, 4)]
+        assert scales[1] == pytest.approx(4 * scales[0], rel=1e-6)
+
+    def test_frames_of_all_kinds_give_the_same(self, stays):
+        pandas = self.pca().fit(stays)
+        shuffled = stays[["who", *stays.columns[:-1][::-1]]]
+        for frame in (pl.from_pandas(stays), pa.Table.from_pandas(stays)):
+            assert np.allclose(self.pca().fit(frame).components_, pandas.components_)
+            assert pandas.transform(frame).equals(pandas.transform(stays))
+        assert pandas.transform(shuffled).equals(pandas.transform(stays))
+        assert pandas.transform(stays).column_names == ["privatepca0", "privatepca1", "who"]
+
+    def test_a_person_beyond_the_cap_counts_no_more(self, stays):
+        one = stays.assign(who="p")
+        with pytest.warns(NoiseWarning):
+            pca = self.pca(epsilon=0.1).fit(one)
+        assert pca.noise_variance_ > pca.explained_variance_.max()
+
+    def test_bounds_that_do_not_carry_the_cost_are_refused(self, stays, tmp_path):
+        pca = self.pca().fit(stays)
+        projected = pca.transform(stays)
+        pq.write_table(projected, tmp_path / "rows.parquet")
+        model = LloydKMeans(3, bounds=Ball(3), random_state=0, **self.OF_PEOPLE)
+        for rows in (projected, pq.read_table(tmp_path / "rows.parquet")):
+            with pytest.raises(ParameterError, match="`bounds` must carry this"):
+                model.fit(rows)
+        assert model.set_params(bounds=pca.bounds_).fit(projected).privacy_.budget.epsilon == 2
+
+    def test_rows_as_the_unit_of_the_next_step_are_refused(self, stays):
+        pca = self.pca().fit(stays)
+        with pytest.raises(ParameterError, match="must protect one row"):
+            LloydKMeans(3, bounds=pca.bounds_).fit(pca.transform(stays).drop_columns(["who"]))
+
+    def test_tables_without_the_unit_are_refused(self, stays):
+        with pytest.raises(DataError, match="named columns"):
+            self.pca().fit(table())
+        with pytest.raises(ParameterError, match="'who' must be in the table"):
+            self.pca().fit(stays.drop(columns="who"))
+        with pytest.raises(DataError):
+            self.pca().fit(stays.assign(c0="Lovelace"))
+        with pytest.raises(DataError, match="missing values"):
+            self.pca().fit(stays.assign(c0=np.nan))
+        mixed = stays.assign(who=[0] * (len(stays) - 1) + ["Lovelace"])
+        with pytest.raises(DataError, match="values of one type") as error:
+            self.pca().fit(mixed)
+        assert error.value.__context__ is None
 
 
 def test_an_epsilon_that_was_not_given_stays_so():

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import math
 import warnings
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sfumato.budget import Ledger, Plan, PricedPlan, PrivacyStatement, Step, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
-from sfumato.budget.paid_rows import check_cost_follows, paid_rows
+from sfumato.budget.paid_rows import check_cost_follows, paid_rows, paid_table
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, Number, as_budget, as_seed
 from sfumato.curator import NoisySums, Questions, moments_sensitivity, open_table, run, sums_sensitivity
 from sfumato.domain import Ball, Domain, FloatArray, Unit
-from sfumato.domain.arrays import checked
+from sfumato.domain.arrays import checked, numbers
+from sfumato.domain.columns import check_names
 from sfumato.domain.constraints import whole
-from sfumato.domain.scaling import Scaling
 from sfumato.domain.partitions import Voronoi, project
+from sfumato.domain.scaling import Scaling
 from sfumato.errors import DataError, NoiseWarning
 from sfumato.projection import ball_around, with_cost
 from sfumato.public.means import shrunk_means
@@ -67,6 +70,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Public bounds of the columns, never read off the data, or the result of `estimate_bounds`.
     scale : "bounds" or None
         None takes columns as they are: they must share a unit.
+    unit : str, optional
+        Column of a data frame that identifies a person. By default every row counts as a separate person.
+    max_rows_per_unit : int
+        Maximum number of rows used per person. All noise grows in proportion.
     ledger : Ledger, optional
         Where the budget is charged before any row is read.
     random_state : int, optional
@@ -91,12 +98,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     Privacy
     -------
-    Unit: one row added or removed. Step "mean": noisy sums of all rows within the bounds; step "distances": a
-    noisy histogram of distances from the noisy mean; step "moments": noisy second moments of displacements
-    from it, clipped to the radius that the histogram shows. They compose to the budget. Everything else is
-    post-processing. Each row is projected by released numbers alone, so what is fitted on projected rows adds
-    its own cost and no more. The result of ``transform`` is as sensitive as its input: never publish it.
-    Public inputs: all parameters. Proof: docs/proofs/projections.md, docs/proofs/moments.md.
+    Unit: one row added or removed, or one person. Step "mean": noisy sums of all rows within the bounds; step
+    "distances": a noisy histogram of distances from the noisy mean; step "moments": noisy second moments of
+    displacements from it, clipped to the radius that the histogram shows. They compose to the budget.
+    Everything else is post-processing. Each row is projected by released numbers alone, so what is fitted on
+    projected rows adds its own cost and no more. The result of ``transform`` is as sensitive as its input:
+    never publish it. Public inputs: all parameters.
+    Proof: docs/proofs/projections.md, docs/proofs/moments.md.
 
     References
     ----------
@@ -127,6 +135,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rho: Number | None = None,
         bounds: object = None,
         scale: Literal["bounds"] | None = "bounds",
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -136,6 +146,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.rho = rho
         self.bounds = bounds
         self.scale = scale
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.ledger = ledger
         self.random_state = random_state
 
@@ -145,16 +157,19 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array-like of shape (n, d)
-            An array, or a data frame with numeric columns.
+            An array, or a data frame with numeric columns, besides `unit`.
         y : None
             Ignored, for compatibility with scikit-learn.
         """
-        check_cost_follows(X, [self.bounds])
-        rows = self._checked(X, reset=True)
-        priced, paid = self.plan(int(self.n_features_in_)), purchases(self.bounds)
+        check_cost_follows(X, [self.bounds, self.max_rows_per_unit])
+        rows, people = self._read(X, reset=True)
+        priced, paid = self.plan(int(self.n_features_in_)), self._bought
         after_purchases(self._promise(priced), paid)  # raises before anything is charged
         self._domain = self._measured(int(self.n_features_in_))
-        table = open_table(self._moved(rows), Ball(self._domain.measured.reach), Unit())
+        moved: Any = self._moved(rows)
+        if people is not None:
+            moved = pa.table([*moved.T, people], [f"_{j}" for j in range(moved.shape[1])] + [str(self.unit)])
+        table = open_table(moved, Ball(self._domain.measured.reach), self._unit)
         done = run(
             table,
             priced,
@@ -169,15 +184,25 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.bounds_ = with_cost(ball_around(_centred(self._domain.measured), self.components_), self._paid)
         return self
 
-    def transform(self, X: ArrayLike) -> FloatArray:
+    def transform(self, X: ArrayLike) -> Any:
         """Projected rows, after clipping to the bounds. Not private.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components) or pyarrow.Table
+            With a `unit`, an Arrow table that has the column of the unit, too.
         """
         check_is_fitted(self, "components_")
-        return paid_rows(project(self._moved(self._checked(X, reset=False)), self.components_), self._paid)
+        rows, people = self._read(X, reset=False)
+        projected = project(self._moved(rows), self.components_)
+        if people is None:
+            return paid_rows(projected, self._paid)
+        names = [*self.get_feature_names_out(), str(self.unit)]
+        return paid_table(pa.table([*projected.T, people], names), self._paid)
 
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Points in the units of the data that project to the given ones, as near to the mean as possible.
@@ -204,9 +229,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         n_features : int
-            Number of columns of the table.
+            Number of columns of the table, without the unit.
         """
-        paid = (self._promise(self.plan(n_features)), *purchases(self.bounds))
+        paid = (self._promise(self.plan(n_features)), *self._bought)
         radius = self._measured(n_features).measured.reach
         return with_cost(Ball(radius * (1 + ROUNDING), (0.0,) * self.n_components), paid)
 
@@ -225,13 +250,20 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Step("distances", DISTANCE_SHARE),
             Step("moments", 1 - MEAN_SHARE - DISTANCE_SHARE, sensitivity=moments_sensitivity(domain, "full")),
         )
-        return calibrate(plan, as_budget(self.epsilon, self.delta, self.rho), 1)
+        return calibrate(plan, as_budget(self.epsilon, self.delta, self.rho), self._unit.max_rows)
 
     def _promise(self, priced: PricedPlan) -> PrivacyStatement:
         """What a fit will have spent."""
-        return PrivacyStatement(
-            priced.budget, Unit(), priced.records(), as_seed(self.random_state) is not None
-        )
+        is_seeded = as_seed(self.random_state) is not None
+        return PrivacyStatement(priced.budget, self._unit, priced.records(), is_seeded)
+
+    @property
+    def _unit(self) -> Unit:
+        return Unit(self.unit, plain(self.max_rows_per_unit))
+
+    @property
+    def _bought(self) -> tuple[PrivacyStatement, ...]:
+        return purchases(self.bounds, self.max_rows_per_unit)
 
     def _measured(self, n_features: int) -> Domain:
         """The domain of the rows, with the measure of its columns."""
@@ -260,6 +292,22 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 stacklevel=3,
             )
 
+    def _read(self, X: Any, *, reset: bool) -> tuple[FloatArray, pa.ChunkedArray | None]:
+        """Coordinates of the rows, and who they are of if there is a unit."""
+        if self.unit is None:
+            return self._checked(X, reset=reset), None
+        if not hasattr(X, "__arrow_c_stream__"):
+            raise DataError("`X` must be a data frame with named columns, because `unit` names one")
+        frame = _as_arrow(X)
+        check_names([self.unit], frame.column_names)
+        names = [name for name in frame.column_names if name != self.unit]
+        if reset:
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        check_names(self.feature_names_in_, names)
+        columns = [numbers(frame[name].to_numpy()) for name in self.feature_names_in_]
+        rows = np.column_stack([*columns, np.empty((len(frame), 0))])
+        return checked(lambda: check_array(rows, dtype=np.float64, ensure_min_samples=0)), frame[self.unit]
+
     def _checked(self, X: ArrayLike, *, reset: bool) -> FloatArray:
         return checked(lambda: validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=0))
 
@@ -273,6 +321,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if state.get("epsilon") is DEFAULT_EPSILON:
             del state["epsilon"]
         return state
+
+
+def _as_arrow(X: Any) -> pa.Table:
+    """A data frame as an Arrow table. If a column has values of several types, the error quotes none."""
+    with suppress(pa.ArrowException, TypeError, ValueError):
+        return X.to_arrow() if hasattr(X, "to_arrow") else pa.table(X)
+    # Raised outside the handler, so that no traceback contains Arrow's message, which quotes the value.
+    raise DataError("each column of `X` must hold values of one type, got several in one of them")
 
 
 def ask_components(curator: Questions, n_components: int) -> Components:
