@@ -218,6 +218,7 @@ def swaps_by_hand(centers, candidates, radius):
 ALONE = "a vector of one entry has no spread, and one person can change no second entry"
 ORTHOGONAL = "two coordinates of a vector of norm R differ by at most sqrt(2) R"
 ELSEWHERE = "no row lies on all candidates at once"
+PRESENT = "no row tried lacks a value, so that the bins of missing ones stay empty"
 UNUSED = "one centre coincides with an earlier one, so its group stays empty"
 GRIDS = [
     Grid((-1.0, -1.0), (1.0, 1.0), (3, 4)),
@@ -289,7 +290,8 @@ def histograms(*edges):
 
 def profile_counts(partition, axes, *edges):
     arguments = partition, len(axes), tuple(np.array(line) for line in edges)
-    return Example(ProfileCounts(*arguments), profiles_by_hand(*arguments), [*axes, *arguments[2]])
+    loose = {"coordinates": PRESENT}
+    return Example(ProfileCounts(*arguments), profiles_by_hand(*arguments), [*axes, *arguments[2]], loose)
 
 
 def coverage(*arguments):
