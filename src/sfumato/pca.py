@@ -32,7 +32,7 @@ from sfumato.public.mixtures.covariances import centred
 from sfumato.public.reach import Reach, distance_edges
 
 MOST_COLUMNS = 2000  # a limit: the moments of more columns are millions of integers
-# Chosen on simulated tables, measured on others: docs/pipelines.md
+# Chosen on simulated tables with 5 to 60 columns: docs/pipelines.md
 MEAN_SHARE, DISTANCE_SHARE = Fraction(1, 10), Fraction(1, 20)  # of the budget; the rest buys moments
 WITHIN = 0.9  # share of the rows whose displacements are not clipped
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16

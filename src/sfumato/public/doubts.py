@@ -115,6 +115,8 @@ def _empty(sizes: Sizes, profiles: Profiles | None) -> Mask:
     if profiles is not None and profiles.n_clusters == len(sizes.estimates):
         counted = profiles.sizes  # whose errors are those of noise alone
     assert counted.ends is not None
+    if not len(sizes.estimates):
+        return np.zeros(0, dtype=np.bool_)
     unclear = np.asarray(counted.ends[0] <= 0)
     # The error of a size also covers rows at borders that still move. A large cluster is not empty for that.
     small = sizes.estimates < SMALL * float(np.mean(sizes.estimates))

@@ -21,12 +21,12 @@ from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.budget.paid_rows import check_cost_follows
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.describing import Describing
 from sfumato.cluster.shared.habits import Habits
 from sfumato.cluster.shared.keywords import with_advice
 from sfumato.cluster.shared.levels import (
     LEVELS_SHARE,
     MOST_LEVELS,
-    PRIVATE,
     FoundLevels,
     expected_levels,
     find_levels,
@@ -54,24 +54,20 @@ from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
 from sfumato.domain.columns import (
     Columns,
-    Coordinate,
-    Described,
     described_columns,
-    named_bounds,
     names_columns,
     read_bounds,
 )
 from sfumato.domain.levels import with_levels
 from sfumato.domain.scaling import Scaling
-from sfumato.errors import ParameterError
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import Model, encode
 from sfumato.public.profiles import Profiles
 from sfumato.release import Release
 
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, for bounds="private"; tuned: docs/notes/constants.md#bounds
-PROFILES_SHARE = Fraction(1, 6)  # of the budget, for profiles="auto"
 _UNIT_BOX = (-1.0, 1.0)
+_MEASURED_LATER = "columns are measured by the bounds that are found"
 
 
 @dataclass_transform(field_specifiers=(parameter, dataclasses.field))
@@ -102,7 +98,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     ) -> Table:
         """Charge the plan, let `compute` ask the curator, and publish. Return the table with all levels."""
         priced = self._priced(plan_for(table.domain.measured), table.domain)
-        private, described = private_columns(self.bounds), self._private_described
+        private, described = private_columns(self.bounds), self._describing.private
         most = self._most_levels(plan_for, table.domain.n_features, len(private))
         bought = purchases(*self.get_params(deep=False).values())
         after_purchases(PrivacyStatement(priced.budget, table.domain.unit, (), False), bought)  # may raise
@@ -120,7 +116,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
                 found = find_levels((*private, *described), room, curator)
                 table = self._with_levels(table, found, plan_for, curator)
             model = compute(curator)
-            return model, self._profiled(table, found, model, curator)
+            return model, self._profiled(table, {name: found[name].levels for name in found}, model, curator)
 
         (model, profiles), domain, privacy = run(
             table,
@@ -158,62 +154,21 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         return table
 
     def _profiled(
-        self, table: Table, found: Mapping[str, FoundLevels], model: Model, curator: Curator
+        self, table: Table, levels: Mapping[str, Sequence[str]], model: Model, curator: Curator
     ) -> Profiles | None:
         """Profiles of the clusters of a model, if the plan pays for them."""
-        if not self._profile_share:
+        if not self._describing.share:
             return None
-        columns = self._described(table, curator.space, {name: list(found[name].levels) for name in found})
+        columns = self._describing.columns(table.names, curator.space, levels)
         describe(curator, table, [coordinate for coordinate, _ in columns])
         told = [described for _, described in columns]
         return find_profiles(curator, model.partition, told, complete=self._covers)
 
-    def _described(
-        self, table: Table, space: Domain, found: Mapping[str, list[str]]
-    ) -> list[tuple[Coordinate, Described]]:
-        """How the columns that profiles tell about are read, and what is known about them."""
-        declared = named_bounds(plain(self.bounds))
-        if not declared:
-            n_features = space.n_features
-            names = table.names or tuple(f"column {j}" for j in range(1, n_features + 1))
-            declared = dict(zip(names, zip(space.low, space.high, strict=True), strict=True))
-        declared |= self._declared_beside
-        # A column in which no level was found keeps its declaration: all its values are "other".
-        return described_columns({name: found.get(name) or value for name, value in declared.items()})
-
     @property
-    def _declared_beside(self) -> dict[str, Any]:
-        """Bounds of the columns of `describe`."""
-        if self.describe is None:
-            return {}
-        if isinstance(self.describe, str) or not isinstance(self.describe, Sequence | Mapping):
-            raise ParameterError(f"`describe` must be a list of columns or a mapping, got {self.describe!r}")
-        if self.unit is not None and self.unit in self.describe:
-            raise ParameterError(f"`describe` must not include the `unit` column, got {self.unit!r}")
-        known = named_bounds(plain(self.bounds))
-        if not isinstance(self.describe, Mapping):
-            return {name: PRIVATE for name in self.describe if name not in known}
-        if twice := [name for name in self.describe if name in known]:
-            raise ParameterError(
-                f"`describe` must name other columns than `bounds`, got {twice[0]!r} in both"
-            )
-        return dict(plain(self.describe))
-
-    @property
-    def _private_described(self) -> tuple[str, ...]:
-        """Columns that are only described, whose levels are to be found."""
-        return private_columns(self._declared_beside) if self._profile_share else ()
-
-    @property
-    def _profile_share(self) -> Fraction:
-        """Share of the budget for profiles."""
-        if self.profiles == "auto":
-            explains = self._explains and names_columns(self.bounds)
-            return PROFILES_SHARE if explains or self.describe is not None else Fraction(0)
-        share = Fraction(str(self.profiles))
-        if not share and self.describe is not None:
-            raise ParameterError(f"`profiles` must be positive with `describe`, got {self.profiles!r}")
-        return share
+    def _describing(self) -> Describing:
+        """Which columns profiles tell about, and what they cost."""
+        bounds, beside = plain(self.bounds), plain(self.describe)
+        return Describing.of(self.profiles, beside, bounds, self.unit, explains=self._explains)
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
@@ -235,13 +190,14 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _priced(self, plan: Plan, domain: Domain) -> PricedPlan:
         if self._private_bounds:
             plan = plan.after(bounds_steps(domain.n_features), BOUNDS_SHARE)
-        if share := self._profile_share:
-            n_columns = len(named_bounds(plain(self.bounds))) or domain.n_features
-            plan = plan.then(profile_steps(n_columns + len(self._declared_beside)), share)
-        if n_private := len(private_columns(self.bounds)) + len(self._private_described):
+        describing = self._describing
+        if describing.share:
+            plan = plan.then(profile_steps(describing.n_columns(domain)), describing.share)
+        if n_private := len(private_columns(self.bounds)) + len(describing.private):
             plan = plan.after(level_steps(n_private), LEVELS_SHARE)
         priced = calibrate(plan, self._budget(), domain.unit.max_rows)
-        return replace(priced, note=domain.measure.words)
+        later = self._private_bounds and self.scale is not None
+        return replace(priced, note=_MEASURED_LATER if later else domain.measure.words)
 
     def _budget(self) -> Budget:
         return as_budget(self.epsilon, self.delta, self.rho)
@@ -287,9 +243,10 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         options: dict[str, Any] = {"scaling": scaling, "name": name, "validate": validate}
         table = open_table(X, bounds, unit, self.missing, self.outside, **options)
         table = dataclasses.replace(table, scaling=self._scaling)
-        if beside := self._declared_beside:
-            check_described(table, [coordinate for coordinate, _ in described_columns(beside)])
-        private, described = private_columns(self.bounds), self._private_described
+        describing = self._describing
+        if describing.beside:
+            check_described(table, [coordinate for coordinate, _ in described_columns(describing.beside)])
+        private, described = private_columns(self.bounds), describing.private
         if private or described:
             table = open_levels(table, private, self.missing, described)
         if table.columns is not None:

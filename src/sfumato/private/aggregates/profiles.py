@@ -20,8 +20,8 @@ class ProfileCounts(Aggregate):
     """Per group and described column: number of rows in each bin, and of rows without a value.
 
     The first `n_clustered` coordinates of a row decide its group. The others are its values in the described
-    columns. Bins are [edges[b], edges[b + 1]); values below the first edge count in the first bin, values from
-    the last edge on in the last. NaN and infinite values count in one more bin, after the others.
+    columns. Bins are [edges[b], edges[b + 1]); values below the first edge count in the first bin, values
+    from the last edge on in the last. NaN and infinite values count in one more bin, after the others.
 
     Parameters
     ----------

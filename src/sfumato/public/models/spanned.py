@@ -58,7 +58,8 @@ class SpannedModel(ABC):
     def moved(self, measure: Measure) -> Self:
         """The same spans in other units."""
         histogram = replace(self.histogram, grid=self.histogram.grid.moved(measure))
-        return replace(self, histogram=histogram, regions=replace(self.regions, grid=self.regions.grid.moved(measure)))
+        regions = replace(self.regions, grid=self.regions.grid.moved(measure))
+        return replace(self, histogram=histogram, regions=regions)
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Span of each row, or -1 outside all spans."""
