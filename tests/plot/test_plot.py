@@ -1,3 +1,4 @@
+import datetime
 import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,13 +12,17 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from tests.report import mixed
 
 from sfumato import GridKMeans, Release, plot
 from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.budget.records import Sensitivity
 from sfumato.datasets import separated_gaussians
 from sfumato.domain import Domain, Grid, Unit
+from sfumato.domain.columns import read_bounds
 from sfumato.errors import DataError, ParameterError
+from sfumato.plot.marks import centres_height
+from sfumato.plot.steps import folded_names
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
@@ -389,3 +394,71 @@ def test_spans_that_cannot_be_drawn():
         plot.spans(release())
     with pytest.raises(ParameterError, match=r"got DPDBSCAN on 3 columns\. Draw .*plot\.sizes.*span\.boxes"):
         plot.spans(span_release(np.ones((2, 2, 2)), low=(0.0,) * 3, high=(1.0,) * 3))
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [((-122.48, 37.72), (-122.38, 37.82)), ((0.0, 0.0), (1e7, 1e7)), ((0, 0), (1, 1))]
+)
+def test_ticks_of_a_map_do_not_overlap(low, high):
+    ax = plot.spans(span_release(RING, low=low, high=high), plot.blank(5.2, 4.7).add_subplot())
+    FigureCanvasAgg(ax.figure).draw()
+    for labels in (ax.get_xticklabels(), ax.get_yticklabels()):
+        frames = [label.get_window_extent() for label in labels if label.get_text()]
+        assert len(frames) >= 2
+        assert not any(a.overlaps(b) for i, a in enumerate(frames) for b in frames[:i])
+
+
+def test_names_of_axes_do_not_overlap():
+    for names in (("age", "income", "visits"), [f"a long name of column {j}" for j in range(20)]):
+        shown = release(len(names), columns=tuple(names), has_grid=False)
+        ax = plot.centres(shown, plot.blank(5.2, centres_height(shown)).add_subplot())
+        FigureCanvasAgg(ax.figure).draw()
+        frames = [label.get_window_extent() for label in [*ax.get_xticklabels(), *ax.get_yticklabels()]]
+        assert not any(a.overlaps(b) for i, a in enumerate(frames) for b in frames[:i])
+        assert min(frame.x0 for frame in frames) >= 0
+
+
+def test_categories_and_cycles_have_no_axis():
+    shown = mixed.release(has_profiles=False)
+    ax = plot.centres(shown)
+    names = [label.get_text().split("\n")[0] for label in ax.get_yticklabels()]
+    assert names == ["age", "admitted", "severity"]
+    lines = [line for line in ax.lines if line.get_linestyle() != "None"]  # others are ends of intervals
+    np.testing.assert_allclose([line.get_xdata()[0] for line in lines], [0.3, 0.4, 0.5, 0.6])
+    assert "1 Jan 2024 to 31 Dec 2024" in ax.get_yticklabels()[1].get_text()
+
+
+def test_centres_of_categories_alone_point_to_the_report():
+    columns, domain = read_bounds({"ward": ["a", "b"]}, None, Unit())
+    model = CentreModel(np.full((2, 3), 1 / 3), np.ones(2))
+    shown = Release("DPM", {}, domain, columns.labels, model, statement(), columns)
+    with pytest.raises(ParameterError, match="a column of numbers, dates or ranks, got none"):
+        plot.centres(shown)
+
+
+def test_dates_along_a_map_are_dates():
+    bounds = {"east": (0, 400), "day": (datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))}
+    columns, domain = read_bounds(bounds, None, Unit())
+    model = CentreModel(np.array([[20.0, domain.low[1] + 30]]), np.ones(1))
+    ax = plot.centres(Release("DPM", {}, domain, columns.labels, model, statement(), columns))
+    ax.figure.canvas.draw()
+    texts = [label.get_text() for label in ax.get_yticklabels()]
+    assert any(text.endswith(" 2024") for text in texts)
+
+
+def test_numbered_steps_share_a_bar():
+    shown = mixed.release()
+    ax = plot.budget(shown)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names == ["rows", "splits 1–9", "sizes 1–9", "centres"]
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([5, 45, 45, 5])
+    assert len(plot.step_shares(shown)) == 20
+    assert folded_names(["a 1", "a 2", "a 4", "b 2", "c", "c 1", "c 01 "]) == {
+        "a 1": "a (3 steps)",
+        "a 2": "a (3 steps)",
+        "a 4": "a (3 steps)",
+        "b 2": "b 2",
+        "c": "c",
+        "c 1": "c 1",
+        "c 01 ": "c 01 ",
+    }

@@ -8,6 +8,7 @@ mpl.use("Agg")
 
 from sfumato import DPDBSCAN, DPM, DensityTree, LloydKMeans, datasets, report
 from sfumato.plot.columns import with_error
+from sfumato.public.models import DensityModel
 from sfumato.report import choices
 from sfumato.report.choices import round_numbers, slider, thinned
 
@@ -79,6 +80,16 @@ def test_fewer_places_of_a_density_tree(city):
     assert found[-1] == f"{model.n_clusters_} (as released)"
     assert found[0] == "1"
     assert "the tree of the peaks of the density" in text
+
+
+def test_only_what_is_shown_is_computed(city, monkeypatch):
+    model = DensityTree(epsilon=5, bounds=datasets.CITY_BOUNDS, random_state=0).fit(city)
+    cut, cuts = DensityModel.cut, []
+    monkeypatch.setattr(DensityModel, "cut", lambda self, k: cuts.append(k) or cut(self, k))
+    text = report.render(model.release_)
+    assert model.n_clusters_ > choices.MOST_FRAMES
+    assert [f"{number:,}" for number in cuts if number != cuts[0]] == values(text)[:-1]
+    assert cuts[0] == model.n_clusters_
 
 
 def test_error_bars_of_centres():

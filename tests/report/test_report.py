@@ -17,6 +17,8 @@ import pytest
 
 mpl.use("Agg")
 
+from matplotlib.figure import Figure
+
 from sfumato import Release, report
 from sfumato.budget import Budget, PrivacyStatement, Record
 from sfumato.budget.exact import rounded_up
@@ -460,3 +462,12 @@ def test_pictures_are_as_high_as_they_need():
         assert width == pytest.approx(5.2 * 72)
         heights.append(height)
     assert heights[1] < 0.6 * heights[0]
+
+
+@pytest.mark.usefixtures("drawn")
+def test_a_picture_is_drawn_once(monkeypatch):
+    """Drawing takes most of the time of a report."""
+    draw, drawn = Figure.draw, []
+    monkeypatch.setattr(Figure, "draw", lambda self, renderer: drawn.append(self) or draw(self, renderer))
+    report.render(release())
+    assert len(drawn) == 1

@@ -32,6 +32,7 @@ NOTHING = "nothing stands out from the noise"
 MOST_CORNERS = 20_000  # above this, outlines need more space than an image
 _LARGEST_MARK = 1 / 14  # of the width of the axes
 _LONGEST_LABEL = 28
+_MOST_TICKS = 6
 _MOST_LETTERS = 34  # of all numbers along the axis of a map
 _MOST_NUMBERS = 20  # on a map
 _NUMBER_SIZE = (0.07, 0.05)  # width and height of a number, as shares of the longer side of the map
@@ -148,7 +149,7 @@ def frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(y_name, parse_math=False)
     _set_ticks(release, ax.xaxis, 0, _MOST_LETTERS)
-    _set_ticks(release, ax.yaxis, 1, _MOST_LETTERS)
+    _set_ticks(release, ax.yaxis, 1)
 
 
 def strip(release: Release, ylabel: str, ax: Axes) -> None:
@@ -160,14 +161,14 @@ def strip(release: Release, ylabel: str, ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _set_ticks(release: Release, axis: Axis, j: int, most_letters: int) -> None:
-    """Set as many ticks as fit side by side. Dates are written as dates."""
+def _set_ticks(release: Release, axis: Axis, j: int, most_letters: int | None = None) -> None:
+    """Set as many ticks as fit beside each other, if they lie side by side. Dates are written as dates."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     column = next(column for column in columns_of(release) if j in column.at)
-    low, high = release.domain.low[j], release.domain.high[j]
-    longest = max(len(column.written(value)) for value in (low, high)) + 2
-    axis.set_major_locator(MaxNLocator(min(max(most_letters // longest, 2), 7)))
+    longest = max(len(column.written(value)) for value in (column.low, column.high)) + 2
+    fitting = _MOST_TICKS if most_letters is None else most_letters // longest
+    axis.set_major_locator(MaxNLocator(min(max(fitting, 2), _MOST_TICKS)))
     if column.kind == "date":
         axis.set_major_formatter(FuncFormatter(lambda value, _: column.written(value)))
 
