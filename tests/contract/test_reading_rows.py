@@ -7,7 +7,7 @@ its coordinates and its person to the last bit, and everyone else the same rows 
 import os
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tests.media import DAYS, draw_medium, draw_rows, draw_spark
 
 from sfumato.curator.tables import open_table
 from sfumato.domain import Unit
+from sfumato.domain.columns import described_columns
 from sfumato.domain.partitions import Voronoi
 from sfumato.private import people, records
 from sfumato.private.aggregates.sums import GroupedSums
@@ -64,23 +65,30 @@ def as_table(batch):
 
 
 def see(X, declared: dict[str, Any]):
-    table = open_table(X, **declared)
-    batches = list(table._rows.batches(table.columns))
-    none = pa.table({name: pa.array([], pa.string()) for name in table.columns.source_names})
+    told = tuple(coordinate for coordinate, _ in described_columns(declared["describe"]))
+    table = open_table(X, **{name: value for name, value in declared.items() if name != "describe"})
+    columns, source = replace(table.columns, described=told), table._rows
+    source.check_types(columns)
+    batches = list(source.batches(columns))
+    none = pa.table({name: pa.array([], pa.string()) for name in columns.source_names})
     whole = pa.concat_tables(map(as_table, batches)) if batches else none
-    rows = read_coordinates(table.columns, whole)
-    ids, used = read_people(table.columns, whole)
-    engine = table._open_engine()  # reads batch by batch
+    rows = read_coordinates(columns, whole)
+    ids, used = read_people(columns, whole)
+    engine = source.engine(columns, table.domain)  # reads batch by batch
     capped = spelled(getattr(engine, "_capped", engine).rows)
     assert capped == spelled(cap_rows(ids, used, table.domain.unit.max_rows))
     owned = Counter(zip(ids.cast(pa.large_string()).to_pylist(), map(bytes, used), strict=True))
-    return Seen(
-        Counter(zip(map(bytes, rows), table.domain.admits(rows).tolist(), strict=True)), owned, capped
-    )
+    admitted = table.domain.admits(rows[:, : table.domain.n_features]).tolist()
+    return Seen(Counter(zip(map(bytes, rows), admitted, strict=True)), owned, capped)
 
 
 def draw_declarations(rng, levels):
+    """Columns of all kinds to cluster by, and others to describe."""
     bounds = {"x": LIMITS, "y": LIMITS, "day": DAYS, "kind": levels}
+    if rng.random() < 0.3:
+        bounds |= {"x": {"cycle": (0, 24)}, "day": {"cycle": rng.choice(["day", "week", "year"])}}
+    if rng.random() < 0.3 and len(levels) > 1:
+        bounds["kind"] = {"levels": levels, "ordered": True}
     chosen = rng.sample(list(bounds), rng.randint(1, 4))
     fills = {"x": 0.5, "y": -1.0, "day": DAYS[0], "kind": levels[0]}
     return {
@@ -88,6 +96,7 @@ def draw_declarations(rng, levels):
         "unit": Unit("who", rng.choice([1, 1, 2, 5])),
         "missing": rng.choice(["drop", {name: fills[name] for name in chosen if rng.random() < 0.5}]),
         "outside": rng.choice(["clip", "drop"]),
+        "describe": {name: bounds[name] for name in bounds if name not in chosen and rng.random() < 0.5},
     }
 
 
@@ -147,6 +156,7 @@ def test_neighbours_on_spark(spark, case):
     removed = draw_removed(rng, rows)
     for some in (rows, [row for i, row in enumerate(rows) if i not in removed]):
         table = medium.write(some, None)
+        declared.pop("describe", None)
         local, remote = open_table(table, **declared), open_table(spark.createDataFrame(table), **declared)
         sums = GroupedSums(Voronoi(local.domain.midpoint[None]), local.domain.midpoint[None], np.ones(1))
         assert np.array_equal(remote._open_engine().fold(sums), local._open_engine().fold(sums))

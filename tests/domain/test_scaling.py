@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,6 +164,26 @@ def test_admitted_rows_are_clipped_and_measured():
     rows = np.array([[17.0, 0.0], [90.0, 1e6], [-5.0, 2e6], [53.5, 5e5]])
     assert domain.admitted(rows).tolist() == [[0, 0], [1, 1], [0, 1], [0.5, 0.5]]
     assert domain.measured.admitted(domain.measure.of(rows)).tolist() == domain.admitted(rows).tolist()
+
+
+def test_rows_that_are_left_out_change_no_other():
+    """A row of NaN, or one outside that is dropped, and all others are measured as before."""
+    domain = scaled({"age": (17, 90), "income": (0, 1e6)})
+    rows = np.random.default_rng(0).uniform([0, 0], [120, 2e6], size=(50, 2))
+    whole = domain.admitted(rows)
+    for odd in ([np.nan, 5.0], [20.0, np.inf]):
+        assert (domain.admitted(np.vstack([rows, [odd]])) == whole).all()
+    strict = replace(domain, outside="drop")
+    inside = rows[strict.admits(rows)]
+    assert (strict.admitted(rows) == domain.admitted(inside)).all()
+
+
+def test_described_values_pass_as_they_are():
+    domain = scaled({"age": (17, 90), "income": (0, 1e6)})
+    rows = np.array([[17.0, 5e5, 3.0, np.nan], [np.nan, 0.0, 1.0, 1.0], [200.0, -1.0, -np.inf, 7.0]])
+    found = domain.admitted(rows)
+    assert found[:, :2].tolist() == [[0, 0.5], [1, 0]]
+    assert np.array_equal(found[:, 2:], [[3.0, np.nan], [-np.inf, 7.0]], equal_nan=True)
 
 
 def test_measured_rows_stay_within_the_measured_domain():

@@ -1,6 +1,7 @@
 """Named columns of any type become coordinates, row by row."""
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato import GridKMeans, Release
-from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain import Unit
+from sfumato.domain.columns import Columns, Coordinate, described_columns, read_bounds
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError, ParameterError
 from sfumato.private.reading import read_people, read_rows
@@ -143,6 +145,137 @@ def test_text_is_read_value_by_value(coordinate, texts, numbers):
     batch = pa.table({"a": pa.array(texts, pa.string())})
     columns = Columns((coordinate,), missing="drop", text=TextFormat())
     assert read_rows(columns, batch)[:, 0].tolist() == numbers
+
+
+def coordinates_of(bounds, missing="drop"):
+    return read_bounds(bounds, None, Unit(), missing)[0]
+
+
+@pytest.mark.parametrize(
+    "values", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+@pytest.mark.parametrize(
+    ("levels", "texts", "places"),
+    [
+        (["1", 1], ["1", "1.0", "x"], [0, 1, 2]),
+        ([1, "1"], ["1", "1.0", "x"], [0, 0, 2]),
+        ([True, "true"], ["true", "True", "TRUE"], [0, 0, 0]),
+        ([2**53, 2**53 + 1], [str(2**53), str(2**53 + 1), "1"], [0, 0, 2]),
+        (["a", "b"], ["b", "never heard of", "a"], [1, 2, 0]),
+        (["other"], ["other", "another", "other"], [0, 1, 0]),
+    ],
+    ids=str,
+)
+def test_a_row_has_one_level_even_if_it_is_spelled_like_two(levels, texts, places, values):
+    rows = read_rows(coordinates_of({"a": levels}), pa.table({"a": pa.array(texts).cast(values)}))
+    assert rows.tolist() == np.eye(len(levels) + 1)[places].tolist()
+
+
+def test_labels_of_a_level_called_other():
+    assert coordinates_of({"a": ["x"]}).labels == ("a=x", "a=other")
+    assert coordinates_of({"a": ["other"]}).labels == ("a=other", "a=any other")
+
+
+@pytest.mark.parametrize(
+    ("fill", "place"), [("b", 1), ("other", 2), ("a", 0)], ids=["a level", "other", "the first"]
+)
+def test_what_stands_in_for_a_missing_level(fill, place):
+    columns = coordinates_of({"a": ["a", "b"]}, {"a": fill})
+    rows = read_rows(columns, pa.table({"a": ["a", None, "NA", "c"]}))
+    assert rows.tolist() == np.eye(3)[[0, place, place, 2]].tolist()
+
+
+def test_ranks():
+    ordered = {"levels": ["low", "mid", "high"], "ordered": True}
+    table = pa.table({"a": ["high", "low", "no degree", None, "mid"]})
+    assert read_rows(coordinates_of({"a": ordered}), table).tolist() == [[2], [0], [1]]
+    filled = read_rows(coordinates_of({"a": ordered}, {"a": "mid"}), table)
+    assert filled.tolist() == [[2], [0], [1], [1], [1]]
+    numbers = {"levels": [30, 10, 20], "ordered": True}
+    assert read_rows(coordinates_of({"a": numbers}), pa.table({"a": [10, 20, 30]})).tolist() == [
+        [1],
+        [2],
+        [0],
+    ]
+
+
+def test_cycles_of_numbers():
+    table = pa.table({"a": [0.0, 6.0, 12.0, -6.0, 30.0, np.nan, np.inf, 1e300]})
+    rows = read_rows(coordinates_of({"a": {"cycle": (0, 24)}}), table)
+    expected = [[1, 0], [0, 1], [-1, 0], [0, -1], [0, 1]]
+    assert rows[:5] == pytest.approx(np.array(expected, dtype=float), abs=1e-12)
+    assert len(rows) == 6  # a huge number is on the cycle, somewhere; what is no number is missing
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
+    shifted = read_rows(coordinates_of({"a": {"cycle": (6, 30)}}), table.slice(0, 2))
+    assert shifted == pytest.approx(np.array([[0, -1], [1, 0]], dtype=float), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cycle", "time", "place"),
+    [
+        ("day", datetime.datetime(2026, 5, 4, 6), 0.25),
+        ("day", datetime.datetime(1950, 1, 1, 18), 0.75),
+        ("week", datetime.datetime(2026, 11, 16), 0.0),  # a Monday
+        ("week", datetime.datetime(2026, 11, 19, 12), 0.5),
+        ("year", datetime.datetime(1970, 1, 1), 0.0),
+        ("year", datetime.datetime(2026, 7, 2), 0.5),
+    ],
+    ids=str,
+)
+def test_cycles_of_times(cycle, time, place):
+    angle = 2 * np.pi * place
+    for values in (pa.array([time]), pa.array([time.isoformat()])):
+        (row,) = read_rows(coordinates_of({"a": {"cycle": cycle}}), pa.table({"a": values}))
+        assert row == pytest.approx([np.cos(angle), np.sin(angle)], abs=0.02 if cycle == "year" else 1e-9)
+
+
+def test_a_cycle_is_read_the_same_wherever_a_value_stands():
+    """Bit by bit: a vectorised cosine may round otherwise in the last places of a block."""
+    values = np.random.default_rng(0).uniform(-1e6, 1e6, 1001)
+    columns = coordinates_of({"a": {"cycle": (0, 7)}})
+    whole = read_rows(columns, pa.table({"a": values}))
+    for i in range(0, 1001, 50):
+        assert (read_rows(columns, pa.table({"a": values[i : i + 1]})) == whole[i]).all()
+        assert (read_rows(columns, pa.table({"a": values[i:]})) == whole[i:]).all()
+
+
+def test_what_stands_in_for_a_missing_time():
+    columns = coordinates_of({"a": {"cycle": (0, 24)}}, {"a": 6})
+    rows = read_rows(columns, pa.table({"a": [6.0, None]}))
+    assert rows[1] == pytest.approx(rows[0], abs=1e-12)
+    with pytest.raises(ParameterError, match="must be a number"):
+        coordinates_of({"a": {"cycle": (0, 24)}}, {"a": NOON})
+    with pytest.raises(ParameterError, match="must be a time"):
+        coordinates_of({"a": {"cycle": "day"}}, {"a": 6})
+
+
+def test_described_columns_follow_and_leave_no_row_out():
+    told = {
+        "b": ["x", "y"],
+        "c": (0, 1),
+        "d": {"cycle": (0, 7)},
+        "e": {"levels": ["l", "h"], "ordered": True},
+    }
+    described = tuple(coordinate for coordinate, _ in described_columns(told))
+    columns = replace(coordinates_of({"a": (0, 1)}, "error"), described=described)
+    table = pa.table(
+        {
+            "a": [0.1, 0.2, 0.3, 0.4],
+            "b": ["y", "z", None, "NA"],
+            "c": [0.5, 99.0, None, np.inf],
+            "d": [8.0, -1.0, None, np.nan],
+            "e": ["h", "l", "?", None],
+        }
+    )
+    rows = read_rows(columns, table)
+    nan = np.nan
+    expected = [
+        [0.1, 1, 0.5, 1, 1],
+        [0.2, 2, 99, 6, 0],
+        [0.3, nan, nan, nan, 2],
+        [0.4, nan, np.inf, nan, nan],
+    ]
+    assert rows == pytest.approx(np.array(expected), nan_ok=True)
 
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
