@@ -261,8 +261,8 @@ def render(measured: dict[str, Any]) -> str:
             "",
             "### Intervals that hold the exact number, in per cent",
             "",
-            "95 is promised. Over all clusters, columns, levels, bins and quartiles, and those of the whole table in the last "
-            "column. A quartile is *in ties* if more than 2 % of the rows have just this value (a working week of 40 hours): its "
+            "95 is promised. Over all clusters, columns, levels, bins and quartiles; the last column includes those of the whole "
+            "table. A quartile is *in ties* if more than 2 % of the rows have just this value (a working week of 40 hours): its "
             "interval often holds that value alone and nearly always holds it.",
             "",
             *markdown([*start, *KINDS.values()], held),
