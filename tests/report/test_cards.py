@@ -122,7 +122,8 @@ def test_boxes_are_quantiles(shown, page, cluster, name):
     assert [row[0] for row in found] == ["cluster", "table"]
     for (_, drawn, text), own in zip(found, quantiles.values(), strict=True):
         median, half = own[2], (own[2].high - own[2].low) / 2
-        assert text == quantity(column, median.value, half, is_whole=profiles.is_whole(name))
+        whole = quantity(column, median.value, half, is_whole=profiles.is_whole(name))
+        assert text == page_of_cards.short_months(whole)
         places = [100 * (each.value - low) / width for each in own]
         assert numbers(r'd="M([\d.]+) 5H([\d.]+)"', drawn) == pytest.approx((places[0], places[4]), abs=0.01)
         start, wide = numbers(r'<rect class="\w+" x="([\d.]+)" y="1.5" width="([\d.]+)"', drawn)
@@ -246,3 +247,9 @@ def test_cards_from_a_file(shown, tmp_path):
 def test_many_levels_are_cut(page):
     assert len(WARDS) == 50
     assert f"Of {len(WARDS) + 1} levels, the 6 most frequent." in page
+
+
+def test_months_are_short():
+    assert page_of_cards.short_months("2 March 2024") == "2 Mar 2024"
+    assert page_of_cards.short_months("May 2024") == "May 2024"
+    assert page_of_cards.short_months("5,000 mmol/l") == "5,000 mmol/l"

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.domain.columns import Described
-from sfumato.plot.columns import day
-from sfumato.public.profiles import Bars, Direction, Estimate, Profiles
+from sfumato.plot.columns import MONTHS, day
+from sfumato.public.profiles import Bars, Direction, Estimate, Profiles, wording
 from sfumato.public.profiles.sentences import MOST_SIZE_NOISE
 from sfumato.public.profiles.wording import on_cycle, percent, quantity
 from sfumato.release import Release
@@ -167,7 +167,7 @@ def _box(column: Described, profiles: Profiles, cluster: int) -> str:
     rows = []
     for i, title in enumerate(("cluster", "table")):
         median = both[0.5][i]
-        text = quantity(column, median.value, _half(median), is_whole=profiles.is_whole(name))
+        text = short_months(quantity(column, median.value, _half(median), is_whole=profiles.is_whole(name)))
         quantiles = tuple(both[q][i].value for q in (0.1, 0.25, 0.5, 0.75, 0.9))
         rows.append(
             Box(
@@ -187,6 +187,13 @@ def _box(column: Described, profiles: Profiles, cluster: int) -> str:
         ends = [day(end, column.low, column.high) for end in (low, high)]
     note = paragraph(_GREY, "note") if rows[0].is_faint else ""
     return boxes(rows, (low, high), (ends[0], ends[1])) + note
+
+
+def short_months(date: str) -> str:
+    """A date with a short name of its month. Other texts stay as they are."""
+    for whole, short in zip(wording.MONTHS, MONTHS, strict=True):
+        date = date.replace(f"{whole} ", f"{short} ")
+    return date
 
 
 def is_hidden_median(profiles: Profiles, cluster: int, name: str) -> bool:

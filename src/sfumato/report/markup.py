@@ -13,6 +13,7 @@ from sfumato import plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # A colour that no picture uses. The page replaces it with the colour of its text, light or dark.
 _INK = "#010203"
@@ -135,18 +136,40 @@ def _svg(draw: Callable[[Axes], object], salt: str, size: tuple[float, float]) -
         ax = sheet.add_subplot()
         draw(ax)
         ax.set_title("")  # the page has headings
+        lowest, highest = _lay_out(sheet, ax)
+        sheet.set_dpi(_DPI)
+        canvas.print_svg(buffer, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
+    top, bottom = size[1] - highest - _MARGIN, size[1] - lowest + _MARGIN
+    top, bottom = (_POINTS * min(max(edge, 0.0), size[1]) for edge in (top, bottom))
+    svg = _apart(buffer.getvalue(), salt).replace(_INK, "currentColor")
+    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    return f"0 {top:.6g} {_POINTS * size[0]:.6g} {bottom - top:.6g}", body
+
+
+def _lay_out(sheet: Figure, ax: Axes) -> tuple[float, float]:
+    """Fit the axes and all around them into the sheet. Returns the lowest and highest place used, in inches.
+
+    What stands around axes is as wide wherever they are. So a single pair of axes is measured once, where the
+    layout engine of matplotlib measures it again and again. It takes over if there is a bar of colours.
+    """
+    if len(sheet.axes) > 1:
         engine = sheet.get_layout_engine()
         if engine is not None:
             engine.execute(sheet)
         sheet.set_layout_engine("none")
         drawn = sheet.get_tightbbox()
-        sheet.set_dpi(_DPI)
-        canvas.print_svg(buffer, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
-    top, bottom = size[1] - drawn.y1 - _MARGIN, size[1] - drawn.y0 + _MARGIN
-    top, bottom = (_POINTS * min(max(edge, 0.0), size[1]) for edge in (top, bottom))
-    svg = _apart(buffer.getvalue(), salt).replace(_INK, "currentColor")
-    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
-    return f"0 {top:.6g} {_POINTS * size[0]:.6g} {bottom - top:.6g}", body
+        return float(drawn.y0), float(drawn.y1)
+    sheet.set_layout_engine("none")
+    ax.set_position((0.2, 0.2, 0.6, 0.6))
+    drawn, (width, height) = sheet.get_tightbbox(), sheet.get_size_inches()
+    frame = ax.bbox.transformed(sheet.dpi_scale_trans.inverted())
+    left, right = frame.x0 - drawn.x0 + _MARGIN, drawn.x1 - frame.x1 + _MARGIN
+    below, above = frame.y0 - drawn.y0, drawn.y1 - frame.y1
+    wide, high = max(width - left - right, 1.0), max(height - below - above - 2 * _MARGIN, 1.0)
+    ax.set_position((left / width, (below + _MARGIN) / height, wide / width, high / height))
+    ax.apply_aspect()
+    frame = ax.bbox.transformed(sheet.dpi_scale_trans.inverted())
+    return float(frame.y0 - below), float(frame.y1 + above)
 
 
 def _apart(svg: str, salt: str) -> str:
