@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray
 from sfumato.public.profiles.views import View
@@ -19,8 +20,10 @@ CLEAR = 3.5  # standard deviations above the distance that noise alone shows
 RUNS = (2, 4, 8)  # bins that are taken together
 
 
-def contrast(own: View, rest: View, between: FloatArray, *, in_order: bool) -> tuple[float, bool]:
-    """Distance of the distributions of a column in a cluster and in the rest, and whether it is beyond noise.
+def contrasts(
+    own: View, rest: View, between: FloatArray, *, in_order: bool
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Distance of the distributions of a column in each cluster and its rest, and whether it is beyond noise.
 
     It is the total variation distance: the least share of the cluster's rows that must change for the two to
     be equal. Noise makes it larger. So only bins that differ by two standard deviations count, and what noise
@@ -30,30 +33,40 @@ def contrast(own: View, rest: View, between: FloatArray, *, in_order: bool) -> t
     Parameters
     ----------
     own, rest : View
-        Of the same bins.
+        Of the same bins; counts of shape (k, n_bins).
     between : float array of shape (n_bins, n_bins)
         Covariance of the linear counts of the two.
     in_order : bool
         Whether neighbouring bins are alike.
+
+    Returns
+    -------
+    scores : float array of shape (k,)
+    are_clear : bool array of shape (k,)
     """
-    if own.is_hidden or rest.is_hidden:
-        return 0.0, False
-    found = [_contrast(own, rest, between)]
+    scores, are_clear = _contrasts(own, rest, between)
     for run in RUNS if in_order else ():
-        sums = _runs(len(own.linear), run)
-        found.append(_contrast(_summed(own, sums), _summed(rest, sums), sums @ between @ sums.T))
-    return max(score for score, _ in found), any(is_clear for _, is_clear in found)
+        sums = _runs(own.linear.shape[-1], run)
+        more = _contrasts(_summed(own, sums), _summed(rest, sums), sums @ between @ sums.T)
+        scores, are_clear = np.maximum(scores, more[0]), are_clear | more[1]
+    hidden = (own.is_hidden | rest.is_hidden)[..., 0]
+    return np.where(hidden, 0.0, scores), are_clear & ~hidden
 
 
-def _contrast(own: View, rest: View, between: FloatArray) -> tuple[float, bool]:
-    gaps = own.shares() - rest.shares()
-    linear = own.linear / own.linear.sum() - rest.linear / rest.linear.sum()
+def _contrasts(own: View, rest: View, between: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    gaps = np.abs(own.shares() - rest.shares())
+    linear = own.linear / _safe(own.linear_sizes) - rest.linear / _safe(rest.linear_sizes)
     stds = np.sqrt(np.maximum(_gap_variance(own, rest, between), 0.0))
-    noise = _MEAN_SIZE * float(stds.sum()) / 2
-    std = _SIZE_STD * math.sqrt(float((stds**2).sum())) / 2
-    counted = float(np.abs(gaps)[np.abs(gaps) > COUNTED * stds].sum())
-    score = max(counted - _COUNTED_SIZE * float(stds.sum()), 0.0) / 2
-    return min(score, 1.0), float(np.abs(linear).sum()) / 2 > noise + CLEAR * std
+    noise = _MEAN_SIZE * stds.sum(axis=-1) / 2
+    std = _SIZE_STD * np.sqrt((stds**2).sum(axis=-1)) / 2
+    counted = np.where(gaps > COUNTED * stds, gaps, 0.0).sum(axis=-1)
+    scores = np.clip((counted - _COUNTED_SIZE * stds.sum(axis=-1)) / 2, 0.0, 1.0)
+    return scores, np.abs(linear).sum(axis=-1) / 2 > noise + CLEAR * std
+
+
+def _safe(sizes: FloatArray) -> FloatArray:
+    """Sizes to divide by. Those of hidden clusters do not matter."""
+    return np.where(np.abs(sizes) > 1e-9, sizes, 1.0)
 
 
 def _runs(n_bins: int, run: int) -> FloatArray:
@@ -64,12 +77,12 @@ def _runs(n_bins: int, run: int) -> FloatArray:
 
 def _summed(view: View, sums: FloatArray) -> View:
     covariance = sums @ view.covariance @ sums.T
-    return View(sums @ view.linear, sums @ view.counts, covariance, view.tails, view.variance)
+    return View(view.linear @ sums.T, view.counts @ sums.T, covariance, view.tails, view.variance)
 
 
 def _gap_variance(own: View, rest: View, between: FloatArray) -> FloatArray:
     """Variance of the difference of the shares in each bin, to first order."""
-    sizes = float(own.linear.sum()), float(rest.linear.sum())
+    sizes = _safe(own.linear_sizes), _safe(rest.linear_sizes)
     p, r = own.shares(), rest.shares()
     first = _of_shares(own.covariance, p, p) / sizes[0] ** 2
     second = _of_shares(rest.covariance, r, r) / sizes[1] ** 2

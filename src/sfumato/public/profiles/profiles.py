@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray, check_shape
 from sfumato.domain.columns import Described, Level
@@ -17,7 +18,7 @@ from sfumato.errors import ParameterError
 from sfumato.public.density.histogram import NOISES
 from sfumato.public.intervals import Sizes
 from sfumato.public.profiles.consistent import ColumnCounts, Fit, agreed, not_negative, reconcile
-from sfumato.public.profiles.contrasts import contrast
+from sfumato.public.profiles.contrasts import contrasts
 from sfumato.public.profiles.cycles import direction
 from sfumato.public.profiles.estimates import Bars, Contrast, Direction, Estimate
 from sfumato.public.profiles.listing import list_rows
@@ -145,19 +146,24 @@ class Profiles:
             assert sizes.ends is not None
             c = self._cluster(cluster)
             return Estimate(float(sizes.estimates[c]), float(sizes.ends[0, c]), float(sizes.ends[1, c]))
-        table = self._view(None, 0)
-        low, high = interval_of(np.array([table.linear.sum()]), np.array([table.size_std]))
-        return Estimate(table.size, min(float(low[0]), table.size), max(float(high[0]), table.size))
+        table = self._tables[0]
+        low, high = interval_of(table.linear_sizes, np.array([table.size_std]))
+        value = float(table.sizes[0])
+        return Estimate(value, min(float(low[0]), value), max(float(high[0]), value))
 
     def bars(self, cluster: int | None, column: str) -> Bars:
         """Distribution of a column in a cluster, or in the whole table, over the bins that were counted."""
         j = self._place(column)
-        return self._bars(self._view(cluster, j), j)
+        if cluster is None:
+            return self._bars(self._tables[j], j)
+        own, c = self._all_bars[j], self._cluster(cluster)
+        return Bars(own.labels, own.shares[c], own.lows[c], own.highs[c])
 
     def elsewhere(self, cluster: int, column: str) -> Bars:
         """Distribution of a column in all other clusters together."""
         j = self._place(column)
-        return self._bars(self._rest(self._cluster(cluster), j), j)
+        own, c = self._all_rests[j], self._cluster(cluster)
+        return Bars(own.labels, own.shares[c], own.lows[c], own.highs[c])
 
     def share(self, cluster: int | None, column: str) -> dict[Any, Estimate]:
         """Share of each level of a category, of other values, and of missing ones.
@@ -217,13 +223,10 @@ class Profiles:
         c = self._cluster(cluster)
         if self.n_clusters == 1:
             return [Contrast(name, 0.0, False) for name in self.names]
-        found = []
-        for j, name in enumerate(self.names):
-            fitted = self._fit.columns[j]
-            between = fitted.total / self.n_clusters - fitted.own
-            in_order = self.columns[j].kind != "level"
-            apart = contrast(self._view(c, j), self._rest(c, j), between, in_order=in_order)
-            found.append(Contrast(name, *apart))
+        found = [
+            Contrast(name, float(scores[c]), bool(are_clear[c]))
+            for name, (scores, are_clear) in zip(self.names, self._contrasts, strict=True)
+        ]
         return sorted(found, key=lambda one: (not one.is_clear, -one.score))
 
     def sentence(
@@ -340,18 +343,41 @@ class Profiles:
     def _view(self, cluster: int | None, j: int) -> View:
         if cluster is None:
             return self._tables[j]
-        c, fitted = self._cluster(cluster), self._fit.columns[j]
-        tails = LAPLACE_TAILS if self.mechanism == "discrete Laplace" else 0.0
-        return View(fitted.linear[c], fitted.counts[c], fitted.own, tails, self._fit.variance)
+        c, own = self._cluster(cluster), self._clusters[j]
+        return View(own.linear[c], own.counts[c], own.covariance, own.tails, own.variance)
 
-    def _rest(self, c: int, j: int) -> View:
-        fitted = self._fit.columns[j]
-        linear, counts = (
-            fitted.linear.sum(axis=0) - fitted.linear[c],
-            fitted.counts.sum(axis=0) - fitted.counts[c],
-        )
-        covariance = fitted.total + fitted.own - 2 * fitted.total / self.n_clusters
-        return View(linear, np.maximum(counts, 0.0), covariance, 0.0, self._fit.variance)
+    @cached_property
+    def _clusters(self) -> list[View]:
+        """Views of all clusters together."""
+        tails = LAPLACE_TAILS if self.mechanism == "discrete Laplace" else 0.0
+        return [View(c.linear, c.counts, c.own, tails, self._fit.variance) for c in self._fit.columns]
+
+    @cached_property
+    def _rests(self) -> list[View]:
+        """Views of all rows in other clusters, for each cluster."""
+        found = []
+        for c in self._fit.columns:
+            linear, counts = c.linear.sum(axis=0) - c.linear, c.counts.sum(axis=0) - c.counts
+            covariance = c.total + c.own - 2 * c.total / self.n_clusters
+            found.append(View(linear, np.maximum(counts, 0.0), covariance, 0.0, self._fit.variance))
+        return found
+
+    @cached_property
+    def _all_bars(self) -> list[Bars]:
+        return [self._bars(view, j) for j, view in enumerate(self._clusters)]
+
+    @cached_property
+    def _all_rests(self) -> list[Bars]:
+        return [self._bars(view, j) for j, view in enumerate(self._rests)]
+
+    @cached_property
+    def _contrasts(self) -> list[tuple[FloatArray, NDArray[np.bool_]]]:
+        found = []
+        for j, fitted in enumerate(self._fit.columns):
+            between = fitted.total / self.n_clusters - fitted.own
+            in_order = self.columns[j].kind != "level"
+            found.append(contrasts(self._clusters[j], self._rests[j], between, in_order=in_order))
+        return found
 
 
 OTHER, MISSING = "other", "missing"

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray
 from sfumato.public.profiles.near_zero import interval_of
@@ -17,16 +18,16 @@ LEAST_SIZE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Counts of one column in some rows. Missing values are in the last bin.
+    """Counts of one column in some rows, or in each of several clusters. Missing values are in the last bin.
 
     Parameters
     ----------
-    linear : float array of shape (n_bins,)
+    linear : float array of shape (..., n_bins)
         Unbiased estimates; they may be negative.
-    counts : float array of shape (n_bins,)
+    counts : float array of shape (..., n_bins)
         Estimates that are not negative.
     covariance : float array of shape (n_bins, n_bins)
-        Of the linear estimates.
+        Of the linear estimates; the same for all clusters.
     tails : float
         Excess kurtosis of the noise in one count, and 0 for sums of many.
     variance : float
@@ -40,25 +41,30 @@ class View:
     variance: float
 
     @property
-    def size(self) -> float:
-        """Estimated number of rows."""
-        return float(self.counts.sum())
+    def sizes(self) -> FloatArray:
+        """Estimated number of rows, shape (..., 1)."""
+        return np.asarray(self.counts.sum(axis=-1, keepdims=True))
+
+    @property
+    def linear_sizes(self) -> FloatArray:
+        """Unbiased number of rows, shape (..., 1)."""
+        return np.asarray(self.linear.sum(axis=-1, keepdims=True))
 
     @property
     def size_std(self) -> float:
-        """Standard deviation of the linear size."""
+        """Standard deviation of each linear size."""
         return math.sqrt(max(float(self.covariance.sum()), 0.0))
 
     @property
-    def is_hidden(self) -> bool:
-        """Whether noise hides how many rows there are, so that shares are unknown."""
-        return float(self.linear.sum()) <= LEAST_SIZE * self.size_std or self.size <= 0
+    def is_hidden(self) -> NDArray[np.bool_]:
+        """Whether noise hides how many rows there are, so that shares are unknown; shape (..., 1)."""
+        return np.asarray((self.linear_sizes <= LEAST_SIZE * self.size_std) | (self.sizes <= 0))
 
     def shares(self) -> FloatArray:
         """Estimated share of each bin; equal shares if there are no rows."""
-        if self.size <= 0:
-            return np.full(len(self.counts), 1 / len(self.counts))
-        return self.counts / self.size
+        sizes = self.sizes
+        shares = self.counts / np.where(sizes > 0, sizes, 1.0)
+        return np.where(sizes > 0, shares, 1 / self.counts.shape[-1])
 
     def share_intervals(self) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals of all shares.
@@ -66,23 +72,24 @@ class View:
         A share p is refused if count - p size is too far from 0 for its noise, which depends on p (Fieller
         1954). Near 0 and near 1 the ends follow `near_zero`.
         """
-        shares = self.shares()
-        if self.is_hidden:
-            return np.zeros(len(shares)), np.ones(len(shares))
-        size = float(self.linear.sum())
-        low, high = self._ends(self.linear, size, mirrored=False)
-        other_low, other_high = self._ends(size - self.linear, size, mirrored=True)
-        is_large = self.linear > size / 2
+        shares, is_hidden = self.shares(), self.is_hidden
+        sizes = np.where(is_hidden, 1.0, self.linear_sizes)
+        low, high = self._ends(self.linear, sizes, mirrored=False)
+        other_low, other_high = self._ends(sizes - self.linear, sizes, mirrored=True)
+        is_large = self.linear > sizes / 2
         low, high = np.where(is_large, 1 - other_high, low), np.where(is_large, 1 - other_low, high)
+        low, high = np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
         return np.minimum(low, shares).clip(0, 1), np.maximum(high, shares).clip(0, 1)
 
-    def _ends(self, counts: FloatArray, size: float, *, mirrored: bool) -> tuple[FloatArray, FloatArray]:
+    def _ends(
+        self, counts: FloatArray, sizes: FloatArray, *, mirrored: bool
+    ) -> tuple[FloatArray, FloatArray]:
         found = []
         for end in (0, 1):
-            shares = np.clip(counts / size, 0.0, 1.0)
+            shares = np.clip(counts / sizes, 0.0, 1.0)
             for _ in range(_ROUNDS):
                 stds = self._stds(1 - shares if mirrored else shares)
-                shares = np.clip(interval_of(counts, stds)[end] / size, 0.0, 1.0)
+                shares = np.clip(interval_of(counts, stds)[end] / sizes, 0.0, 1.0)
             found.append(shares)
         return found[0], found[1]
 
