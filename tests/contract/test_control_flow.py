@@ -24,7 +24,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import (
+    DPM,
     Budget,
+    DPMoG,
     GridKMeans,
     Ledger,
     LloydKMeans,
@@ -295,6 +297,25 @@ def test_private_levels(n, unit, tmp_path, caplog):
     other = other.set_column(other.schema.get_field_index("who"), "who", pa.array([10**6]))
     both = [table, pa.concat_tables([table, other.cast(table.schema)])]
     assert_equal_traces(run, both, tmp_path, caplog)
+
+
+def mixed(table, **levels):
+    """The table with more columns, each with one level in all rows."""
+    for name, level in levels.items():
+        table = table.append_column(name, pa.array([level] * table.num_rows, pa.string()))
+    return table
+
+
+@pytest.mark.parametrize("method", [LloydKMeans, DPM, DPMoG])
+@pytest.mark.parametrize("n", [0, pytest.param(60, marks=slow)])
+def test_mixed_tables(method, n, tmp_path, caplog):
+    """One more person, with a level that nobody else has, a missing value, and hours far out."""
+    bounds = {"x": (-1, 1), "y": {"cycle": (0, 24)}, "job": ["usual", "rare"]}
+    make = partial(method, bounds=bounds, describe={"ward": ["a"]}, unit="who", max_rows_per_unit=2)
+    table = mixed(people_of(some_rows(n)), job="usual", ward="a")
+    newcomer = pa.table({"who": ["newcomer"] * 9, "x": [0.9] * 9, "y": [1e9] * 9})
+    pair = table, pa.concat_tables([table, mixed(newcomer, job="rare", ward=None)])
+    assert_equal_traces(fitting(make, **ZCDP), pair, tmp_path, caplog)
 
 
 @pytest.mark.parametrize("name", ["no row, one row", "one row more"])
