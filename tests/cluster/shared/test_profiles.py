@@ -3,8 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from sfumato import LloydKMeans
 from sfumato.budget import Budget, Plan, calibrate
 from sfumato.cluster.shared.profiles import find_profiles, profile_steps
 from sfumato.curator import Curator
@@ -111,3 +113,33 @@ def test_memory_of_hundreds_of_clusters_is_small():
     assert found.n_clusters == 300
     assert sum(counts.size for counts in found.counts) < 300 * 100
     assert len(found.sentence(299)) < 300
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_fit_tells_about_columns_that_it_did_not_cluster_by(seed):
+    """Compared with exact shares and medians by the labels of the rows."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, 6000)
+    age, stay = np.rint(rng.normal(30 + 15 * group, 5)).clip(0, 100), rng.gamma(2, 2 + group)
+    ward = np.where(rng.random(6000) < 0.7, group, rng.integers(0, 3, 6000))
+    rows = pa.table({"age": age, "stay": stay, "ward": np.array(["Medicine", "Surgery", "Eyes"])[ward]})
+    model = LloydKMeans(
+        3,
+        epsilon=4,
+        bounds={"age": (0, 100), "stay": (0, 60)},
+        describe={"ward": ["Medicine", "Surgery"]},
+        random_state=seed,
+    ).fit(rows)
+    found, held = model.profiles_, []
+    assert found.names == ("age", "stay", "ward")
+    assert found.distinct(0)[0].column == "age"
+    for c in range(3):
+        own = model.labels_ == c
+        exact = [(ward[own] == level).mean() for level in range(3)] + [0.0]
+        shares = found.share(c, "ward")
+        assert list(shares) == ["Medicine", "Surgery", "other", "missing"]
+        held += [low <= p <= high for p, (_, low, high) in zip(exact, shares.values(), strict=True)]
+        median = found.quantile(c, "age", 0.5)
+        held.append(median.low <= np.quantile(age[own], 0.5, method="inverted_cdf") <= median.high)
+        assert found.size(c).value == pytest.approx(own.sum(), rel=0.05)
+    assert sum(held) >= 12  # of 15
