@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato import DPM, Ledger, LloydKMeans, cluster
+from sfumato import DPM, Ledger, LloydKMeans, cluster, planner
 from sfumato.cli import city, methods
 from sfumato.cli.app import EXAMPLES
 from sfumato.cluster import PrivateClusterer
@@ -83,6 +83,62 @@ def test_refused_forecasts(call):
         assert not done.stdout
 
 
+BOUNDS = """
+age = { bounds = [0, 100], unit = "years" }
+income = [0, 200000]
+job = { levels = ["smith", "baker"] }
+
+[describe]
+ward = { levels = ["icu", "er"] }
+"""
+
+
+def test_columns_from_a_file_of_bounds(call):
+    Path("b.toml").write_text(BOUNDS)
+    table = ["--bounds", "b.toml", "--clusters", 5, "--epsilon", 1, "--delta", 1e-6]
+    done = call("plan", *table, "--rows", 50_000)
+    assert "columns are measured in units of their bounds" in done.stdout
+    for line in ("error of a centre, age ", "error of a centre, income ", "error of a centre, job "):
+        assert line in done.stdout
+    assert "years, " in done.stdout
+    assert done.stdout == call("plan", *table, "--rows", 50_000, "--columns-number", 3).stdout
+    done = call("plan", *table, "--rows", 50_000, "--columns-number", 4, code=2)
+    assert "`--columns-number` must be 3, the number of columns in --bounds, got 4" in done.stderr
+    done = call("plan", *table, "--rows", 50_000, "--columns", "age,income", "--columns-number", 2)
+    assert "error of a centre, job" not in done.stdout
+
+
+def test_the_plan_of_a_file_is_that_of_the_library(call):
+    Path("b.toml").write_text(BOUNDS)
+    bounds = {"age": (0, 100, "years"), "income": (0, 200_000), "job": ["smith", "baker"]}
+    options = [
+        "--bounds",
+        "b.toml",
+        "--clusters",
+        5,
+        "--epsilon",
+        1,
+        "--weights",
+        "age=2",
+        "--profiles",
+        0.25,
+    ]
+    said = json.loads(call("plan", *options, "--rows", 50_000, "--json").stdout)
+    described = {"ward": ["icu", "er"]}
+    settings = {"weights": {"age": 2.0}, "profiles": 0.25, "describe": described}
+    assert said["forecast"] == json.loads(
+        json.dumps(planner.plan(50_000, k=5, bounds=bounds, **settings).to_dict())
+    )
+    assert "times their weights" in said["measure"]
+    assert [step["step"] for step in said["steps"]][-2:] == ["table", "profiles"]
+    (cost,) = [float(step["cost"].split()[-1]) for step in said["steps"] if step["step"] == "profiles"]
+    assert 0.1 < cost < 0.25
+    bare = json.loads(call("plan", *options[:-4], "--rows", 50_000, "--profiles", 0, "--json").stdout)
+    assert "profiles" not in [step["step"] for step in bare["steps"]]
+    none = json.loads(call("plan", *options, "--rows", 50_000, "--scale", "none", "--json").stdout)
+    assert "scale=None" in none["measure"]
+
+
 def test_help_of_forecasts_has_examples(call):
     said = call("plan", "--help").stdout
     for option in (
@@ -98,7 +154,9 @@ def test_help_of_forecasts_has_examples(call):
 
 def test_refused_plans(call):
     assert "--rows" in call("plan", "--columns-number", 2, "--epsilon", 1, code=2).stderr
-    call("plan", "--method", "dpm", "--epsilon", 1, code=2)
+    done = call("plan", "--method", "dpm", "--epsilon", 1, code=2)
+    assert "`--columns-number` must be given, or --bounds with a file" in done.stderr
+    call("plan", "--method", "dpm", "--epsilon", 1, "--columns-number", 2, "--columns", "a,b", code=2)
     call("plan", "--method", "dpm", "--epsilon", 1, "--columns-number", 0, code=2)
     call("plan", "--method", "dpm", "--columns-number", 2, code=2)
 

@@ -5,6 +5,7 @@ import pytest
 
 from sfumato import DPM, GridKMeans, LloydKMeans, recommend
 from sfumato.errors import ParameterError
+from sfumato.planner import forecast, plan
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,46 @@ def test_the_estimator_that_is_made_runs_with_the_same_budget(d, k, budget):
 def test_bad_numbers(numbers, name):
     with pytest.raises(ParameterError, match=f"`{name}`"):
         recommend(**{"n": 1000, "d": 3, "k": 4, **numbers})
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"n": 2_000, "d": 2, "k": 8},
+        {"n": 100_000, "d": 20, "k": 8},
+        {"n": 3_000, "d": 20, "k": 10, "epsilon": 0.5},
+        {"n": 100_000, "d": 4, "k": 5, "delta": 1e-6},
+        {"n": 100_000, "d": 4, "rho": 0.1},
+    ],
+)
+def test_a_plan_is_for_the_method_that_is_recommended(numbers):
+    found = recommend(**numbers)
+    planned = plan(**numbers)
+    assert planned.method == found.method.__name__
+    assert planned == forecast(found.make(bounds=(-1, 1)), numbers["n"], numbers["d"], k=numbers.get("k"))
+
+
+MIXED = {
+    "age": (0, 100),
+    "income": (0, 200_000),
+    "job": [f"job {i}" for i in range(20)],
+    "at": {"cycle": "day"},
+}
+
+
+def test_bounds_say_how_many_columns_there_are():
+    """A category has a coordinate for each level and one for others, a cycle has two."""
+    numbers = {"n": 5_000, "k": 8}
+    assert recommend(**numbers, bounds=MIXED) == recommend(**numbers, d=25)
+    assert recommend(**numbers, d=4, bounds=MIXED) == recommend(**numbers, d=25)
+    assert recommend(**numbers, d=25, bounds=MIXED) == recommend(**numbers, d=25)
+    assert plan(**numbers, bounds=MIXED).method == recommend(**numbers, bounds=MIXED).method.__name__
+    assert recommend(**numbers, bounds=([0, 0], [1, 2])) == recommend(**numbers, d=2)
+    for call in (recommend, plan):
+        with pytest.raises(ParameterError, match="`d` must be 4, the number of columns in `bounds`, got 3"):
+            call(**numbers, d=3, bounds=MIXED)
+        with pytest.raises(ParameterError, match="`d` must be given"):
+            call(**numbers)
+    private = {"age": (0, 100), "job": {"levels": "private"}}
+    assert recommend(**numbers, bounds=private) == recommend(**numbers, d=12)
+    assert recommend(**numbers, d=30, bounds=private) == recommend(**numbers, d=30)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import methods, options
-from sfumato.cli.bounds_option import parse_bounds
+from sfumato.cli.bounds_option import (
+    Declared,
+    parse_bounds,
+    parse_describe,
+    parse_profiles,
+    parse_weights,
+)
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -29,14 +35,16 @@ Rows = Annotated[
 Spread = Annotated[
     float | None,
     typer.Option(
-        help="Standard deviation of a cluster along a column, in the unit of the bounds, e.g. --spread 0.5.",
+        help="Standard deviation of a cluster along a column, e.g. --spread 0.5: in the unit of the bounds, "
+        "or as a part of their width where columns are measured by it.",
         rich_help_panel=_FORECAST,
     ),
 ]
 CenterError = Annotated[
     float | None,
     typer.Option(
-        help="Find the smallest budget with this error per coordinate of a centre, e.g. --center-error 0.01.",
+        help="Find the smallest budget with this error per coordinate of a centre, e.g. --center-error 0.01: "
+        "in the unit of the bounds, or as a part of their width where columns are measured by it.",
         rich_help_panel=_FORECAST,
     ),
 ]
@@ -63,12 +71,17 @@ InRho = Annotated[
     ),
 ]
 ColumnsNumber = Annotated[
-    int, typer.Option("--columns-number", min=1, help="Number of columns, e.g. --columns-number 2.")
+    int | None,
+    typer.Option(
+        "--columns-number",
+        min=1,
+        help="Number of columns, e.g. --columns-number 2. A file of bounds says it.",
+    ),
 ]
 
 
 def plan(
-    columns_number: ColumnsNumber,
+    columns_number: ColumnsNumber = None,
     method: options.MethodOrNone = None,
     clusters: options.Clusters = None,
     settings: options.Settings = None,
@@ -76,6 +89,11 @@ def plan(
     delta: options.Delta = None,
     rho: options.Rho = None,
     bounds: options.Bounds = None,
+    columns: options.Columns = None,
+    scale: options.Scale = None,
+    weights: options.Weights = None,
+    profiles: options.Profiles = None,
+    describe: options.Describe = None,
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRows = 1,
     rows: Rows = None,
@@ -93,12 +111,18 @@ def plan(
     wanted = {name: value for name, value in wanted.items() if value is not None}
     if rows is None and (wanted or method is None or spread is not None):
         raise ParameterError("`--rows` must be given for a forecast or a recommendation. Try --rows 50000")
-    reason, shared = None, _shared(bounds, unit, max_rows_per_unit)
+    people = {
+        "unit": unit or (_PLACEHOLDER if max_rows_per_unit > 1 else None),
+        "max_rows_per_unit": max_rows_per_unit,
+    }
+    about = _about_columns(bounds, columns, scale, weights, profiles, describe)
+    reason, shared = None, {**people, **about}
+    d = _number_of_columns(columns_number, shared["bounds"])
     own = methods.parse_settings(settings or ())
     budget = {} if wanted else options.as_parameters(epsilon, delta, rho)
     if method is None:
         assert rows is not None
-        method, reason = _recommended(rows, columns_number, clusters, budget or {"epsilon": 1.0})
+        method, reason = _recommended(rows, d, clusters, budget or {"epsilon": 1.0})
     number = _number(method, clusters, rows)
     methods.make(method, number, own, shared)  # or an error
     if wanted:
@@ -107,22 +131,55 @@ def plan(
                 "`--epsilon` and `--rho` must not be given with a wanted error, which finds the budget"
             )
         assert rows is not None
-        numbers = {"n": rows, "d": columns_number, "k": clusters, "delta": delta or 0.0, "spread": spread}
+        numbers = {"n": rows, "d": d, "k": clusters, "delta": delta or 0.0, "spread": spread}
         budget = _least_budget(
             method=methods.find(method), in_rho=in_rho, **numbers, **wanted, **own, **shared
         )
     estimator = methods.make(method, number, own, {**shared, **budget})
-    priced = estimator.plan(columns_number)
-    found = None if rows is None else forecast(estimator, rows, columns_number, k=clusters, spread=spread)
+    priced = estimator.plan(d)
+    found = None if rows is None else forecast(estimator, rows, d, k=clusters, spread=spread)
     (_print_json if as_json else _print)(method, reason, priced, found)
 
 
-def _shared(bounds: str | None, unit: str | None, max_rows_per_unit: int) -> dict[str, Any]:
+def _about_columns(
+    bounds: str | None,
+    columns: str | None,
+    scale: str | None,
+    weights: str | None,
+    profiles: str | None,
+    describe: str | None,
+) -> dict[str, Any]:
+    """Parameters of an estimator that say which columns there are and how they are measured and described."""
+    chosen = options.split(columns)
+    if chosen and bounds is None:
+        raise ParameterError("`--columns` must be given with --bounds, which say how wide they are")
+    declared = parse_bounds(bounds, chosen) if bounds else Declared(_ANY_BOUNDS)
+    share = parse_profiles(profiles)
     return {
-        "bounds": parse_bounds(bounds, None).bounds if bounds else _ANY_BOUNDS,
-        "unit": unit or (_PLACEHOLDER if max_rows_per_unit > 1 else None),
-        "max_rows_per_unit": max_rows_per_unit,
+        "bounds": declared.bounds,
+        **options.as_scale(scale),
+        "weights": parse_weights(weights),
+        "profiles": share,
+        "describe": parse_describe(describe, declared, share),
     }
+
+
+def _number_of_columns(given: int | None, bounds: Any) -> int:
+    """Number of coordinates of the table. A number that is given must not contradict the bounds."""
+    from sfumato.planner.columns import n_coordinates
+
+    if isinstance(bounds, dict):
+        if given not in (None, len(bounds)):
+            raise ParameterError(
+                f"`--columns-number` must be {len(bounds)}, the number of columns in --bounds, got {given}. "
+                "Leave it out"
+            )
+        return n_coordinates(bounds, None)
+    if given is None:
+        raise ParameterError(
+            "`--columns-number` must be given, or --bounds with a file that names the columns"
+        )
+    return given
 
 
 def _least_budget(**parameters: Any) -> dict[str, float]:
@@ -154,6 +211,7 @@ def _print_json(method: str, reason: str | None, priced: PricedPlan, found: Fore
         "method": method,
         "reason": reason,
         "budget": priced.budget.to_dict(),
+        "measure": priced.note,
         "steps": [dict(zip(head, row, strict=True)) for row in priced.rows()],
         "forecast": None if found is None else found.to_dict(),
     }

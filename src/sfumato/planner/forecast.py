@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sfumato.budget import Budget
+from sfumato.planner.columns import ColumnError
 from sfumato.public.density.dbscan import Guarantee
 
 
@@ -21,11 +22,14 @@ class Forecast:
     method : str
     budget : Budget
     n, d, k : float, int, int
-        Rows, columns and clusters that were assumed.
+        Rows, coordinates and clusters that were assumed. A number is one coordinate, a category has one per
+        level.
     spread : float
-        Standard deviation of the rows of a cluster along a column, assumed.
+        Standard deviation of the rows of a cluster along a column, assumed. Where columns are measured by
+        their bounds, as a part of their widths.
     center_error : float, optional
-        Error of a coordinate of a centre, in the units of the data.
+        Error of a coordinate of a centre, in the units of the data. Where columns are measured by their
+        bounds, as a part of their widths; `columns` has it in the unit of each.
     size_error : float, optional
         Error of the size of a cluster, in rows.
     smallest_cluster : float, optional
@@ -46,6 +50,10 @@ class Forecast:
         Passes over the data.
     memory : int
         Bytes beyond the table and the interpreter, as an approximate upper limit.
+    columns : tuple of ColumnError
+        Errors of centres by column, if columns have names or differ in width.
+    share_error : float, optional
+        Error of the share of a level, or of any other bin, in the profile of a cluster.
     notes : tuple of str
         Where the forecast should not be relied on.
     """
@@ -68,6 +76,8 @@ class Forecast:
     guarantee: Guarantee | None = None
     fitting_radius: float | None = None
     fitting_min_samples: int | None = None
+    columns: tuple[ColumnError, ...] = ()
+    share_error: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -88,13 +98,17 @@ class Forecast:
 
     def _lines(self) -> list[tuple[str, str]]:
         of_spread = f" ({self.center_error / self.spread:.2%} of the spread)" if self.center_error else ""
+        of_all = "" if self.columns else _number(self.center_error) + of_spread
+        share = "" if self.share_error is None else f"{100 * self.share_error:.2g} points"
         cells = " x ".join(f"{m:,}" for m in self.cells or ())
         promised = f"{self.guarantee.tau:,}, {self.guarantee.rho:.2f}" if self.guarantee else ""
         return [
             ("forecast", f"{self.method}, {self.budget}"),
             ("assumed", f"{self.n:,.0f} rows, {self.k:,} equal normal clusters of spread {self.spread:.4g}"),
-            ("error of a centre, per coordinate", _number(self.center_error) + of_spread),
+            ("error of a centre, per coordinate", of_all),
+            *((f"error of a centre, {one.column}", _of_column(one)) for one in self.columns),
             ("error of a size", _number(self.size_error, " rows")),
+            ("error of a share in a profile", share),
             ("smallest cluster that shows", _number(self.smallest_cluster, " rows")),
             ("cells", cells + _number(self.cell_width, " wide", ", ")),
             ("noise in a cell", _number(self.cell_error, " rows")),
@@ -111,6 +125,13 @@ def _number(value: float | None, unit: str = "", before: str = "") -> str:
     if value is None:
         return ""
     return f"{before}{value:,.0f}{unit}" if value >= 1000 else f"{before}{value:.3g}{unit}"
+
+
+def _of_column(one: ColumnError) -> str:
+    if one.unit == "of a share":
+        return f"{100 * one.error:.2g} points of the share of a level"
+    unit = f" {one.unit}" if one.unit else ""
+    return f"{_number(one.error)}{unit}, {one.of_width:.2%} of the width"
 
 
 def _bytes(number: float) -> str:

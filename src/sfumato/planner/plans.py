@@ -18,14 +18,17 @@ from sfumato.cluster import PrivateClusterer
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, number_parameter
 from sfumato.cluster.shared.traits import Cells, Denoising
 from sfumato.curator.footprint import fold_bytes, state_bytes
-from sfumato.domain import ALL_ROWS, LARGEST_BOUND, MOST_COLUMNS
+from sfumato.domain import ALL_ROWS, LARGEST_BOUND
 from sfumato.domain.constraints import flag, positive, whole
 from sfumato.errors import ParameterError
 from sfumato.planner import centres, density, grid_centres
+from sfumato.planner.columns import column_errors, n_coordinates
 from sfumato.planner.forecast import Forecast
-from sfumato.planner.recommendation import CLUSTERS_UNKNOWN, LARGEST_COUNT
+from sfumato.planner.recommendation import CLUSTERS_UNKNOWN, LARGEST_COUNT, recommend
 from sfumato.planner.rehearsal import Rehearsal
 from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.doubts import HIDDEN
+from sfumato.public.intervals import half_widths
 
 Number = float | Fraction | str
 
@@ -38,11 +41,11 @@ _PRECISION = 2e-3  # relative, of the least budget
 
 def plan(
     n: float,
-    d: int,
+    d: int | None = None,
     k: int | None = None,
     epsilon: Number | None = DEFAULT_EPSILON,
     delta: Number = 0.0,
-    method: str | type[PrivateClusterer] = "dpm",
+    method: str | type[PrivateClusterer] | None = None,
     *,
     rho: Number | None = None,
     spread: float | None = None,
@@ -58,25 +61,28 @@ def plan(
     ----------
     n : float
         Approximate number of rows.
-    d : int
-        Number of columns.
+    d : int, optional
+        Number of columns. Bounds that name columns say it.
     k : int, optional
         Number of clusters, assumed equal in size. By default 10.
     epsilon, delta : float
         The budget, as for an estimator.
     method : str or class
-        A name as on the command line ("dpm", "grid-kmeans"), or an estimator class.
+        A name as on the command line ("dpm", "grid-kmeans"), or an estimator class. By default the one that
+        `recommend` names.
     rho : float, optional
         The budget, instead of epsilon.
     spread : float, optional
         Standard deviation of the rows of a cluster along a column, in the units of the data (in metres for
-        ``metric="geo"``). By default 0.16 times half the width of the domain, over the d-th root of `k`.
+        ``metric="geo"``), or as a part of their widths where columns are measured by their bounds. By default
+        0.16 times half the width of the domain, over the d-th root of `k`.
     bounds : (low, high), Ball or mapping
         As for an estimator.
     max_rows_per_unit : int
         Maximum number of rows used per person, if people are protected.
     **settings
-        Other parameters of the method, for example ``radius`` and ``min_samples`` of DPDBSCAN.
+        Other parameters of the method, for example ``radius`` and ``min_samples`` of DPDBSCAN, ``describe``
+        or ``weights``.
 
     Returns
     -------
@@ -95,16 +101,26 @@ def plan(
     True
     >>> round(found.size_error), found.passes
     (157, 13)
+    >>> found = plan(n=50_000, k=5, delta=1e-6, bounds={"age": (0, 100), "income": (0, 200_000)})
+    >>> [(one.column, one.error < 0.01 * one.width) for one in found.columns]
+    [('age', True), ('income', True)]
     >>> plan(n=500, d=6, k=8, method="lloyd-kmeans").is_visible
     False
     """
+    if method is None:
+        method = recommend(n, d, k, epsilon, delta, rho, bounds=bounds).method
     made = _made(method, k, settings, bounds, max_rows_per_unit)
     estimator = made(epsilon=epsilon, delta=delta, rho=rho)
     return forecast(estimator, n, d, k=k, spread=spread)
 
 
 def forecast(
-    estimator: PrivateClusterer, n: float, d: int, *, k: int | None = None, spread: float | None = None
+    estimator: PrivateClusterer,
+    n: float,
+    d: int | None = None,
+    *,
+    k: int | None = None,
+    spread: float | None = None,
 ) -> Forecast:
     """Forecast what a fit of an estimator will give, with all its parameters. See `plan`.
 
@@ -116,7 +132,7 @@ def forecast(
     (119, 119)
     """
     positive(most=LARGEST_COUNT)("n", n)
-    whole(MOST_COLUMNS)("d", d)
+    d = n_coordinates(estimator.bounds, d)
     if k is not None:
         whole(MOST_CLUSTERS)("k", k)
     if spread is not None:
@@ -126,6 +142,7 @@ def forecast(
     facts = _centre_facts(rehearsal) if cells is None else _cell_facts(rehearsal, cells)
     if rehearsal.traits.are_joined:
         facts |= {"center_error": None, "size_error": None}
+    error = facts["center_error"]
     found = Forecast(
         method=type(estimator).__name__,
         budget=rehearsal.plan.budget,
@@ -135,6 +152,8 @@ def forecast(
         spread=rehearsal.spread,
         passes=rehearsal.passes(),
         memory=facts.pop("memory") + _fold_bytes(rehearsal),
+        columns=() if error is None else column_errors(estimator, d, error),
+        share_error=rehearsal.share_error(),
         **facts,
     )
     return _with_notes(found)
@@ -152,14 +171,19 @@ def _with_notes(found: Forecast) -> Forecast:
         notes += (f"clusters of {found.n / found.k:,.0f} rows would not show: errors do not hold",)
     if found.center_error and found.center_error > found.spread / 2:
         notes += ("centres would be lost in noise: errors do not hold",)
+    if hidden := [one.column for one in found.columns if float(half_widths(np.array(one.of_width))) > HIDDEN]:
+        notes += (f"noise would hide centres in {', '.join(hidden)}: see how columns are measured",)
     return Forecast(**{**vars(found), "notes": notes})
 
 
 def _centre_facts(rehearsal: Rehearsal) -> dict[str, Any]:
     of_groups = rehearsal.k * (2 + rehearsal.d)
+    center_error, size_error = centres.touching(
+        rehearsal, centres.center_error(rehearsal), centres.size_error(rehearsal)
+    )
     return {
-        "center_error": centres.center_error(rehearsal),
-        "size_error": centres.size_error(rehearsal),
+        "center_error": center_error,
+        "size_error": size_error,
         "smallest_cluster": centres.smallest_cluster(rehearsal),
         "memory": state_bytes(max(of_groups, rehearsal.traits.n_integers)),
     }
@@ -215,9 +239,9 @@ def _span_facts(rehearsal: Rehearsal, histogram: NoisyHistogram) -> dict[str, An
 
 def budget_for(
     n: float,
-    d: int,
+    d: int | None = None,
     k: int | None = None,
-    method: str | type[PrivateClusterer] = "dpm",
+    method: str | type[PrivateClusterer] | None = None,
     *,
     center_error: float | None = None,
     size_error: float | None = None,
@@ -234,7 +258,7 @@ def budget_for(
     Parameters
     ----------
     n, d, k, method
-        As for `plan`.
+        As for `plan`; the method is by default the one that `recommend` names for an epsilon of 1.
     center_error, size_error, smallest_cluster : float, optional
         Upper limits on the forecast. Give at least one.
     delta : float
@@ -264,6 +288,7 @@ def budget_for(
     flag("in_rho", in_rho)
     if in_rho and not (isinstance(delta, Real) and delta == 0):
         raise ParameterError(f"`delta` must be 0 with a rho, got {delta!r}")
+    method = recommend(n, d, k, bounds=bounds).method if method is None else method
     make = _made(method, k, settings, bounds, max_rows_per_unit)
 
     @cache

@@ -11,6 +11,7 @@ from sfumato.budget import Plan, Step, calibrate
 from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
 from sfumato.domain.constraints import positive, whole
+from sfumato.planner.columns import n_coordinates
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
@@ -48,11 +49,13 @@ class Recommendation:
 
 def recommend(
     n: float,
-    d: int,
+    d: int | None = None,
     k: int | None = None,
     epsilon: float | Fraction | str | None = DEFAULT_EPSILON,
     delta: float | Fraction | str = 0.0,
     rho: float | Fraction | str | None = None,
+    *,
+    bounds: Any = None,
 ) -> Recommendation:
     """Recommend a method for a table of about `n` rows and `d` columns. Reads and spends nothing.
 
@@ -60,12 +63,15 @@ def recommend(
     ----------
     n : float
         Number of rows: a public guess; its order of magnitude is enough.
-    d : int
-        Number of columns.
+    d : int, optional
+        Number of columns. Bounds that name columns say it.
     k : int, optional
         Number of clusters wanted; None if the method should find it.
     epsilon, delta, rho : float
         The budget, as for an estimator.
+    bounds : mapping, optional
+        As for an estimator. A category counts as many columns as it has levels here: a grid would need cells
+        along each of them.
 
     Returns
     -------
@@ -84,7 +90,7 @@ def recommend(
     DPM(bounds=(-10, 10), delta=1e-08, epsilon=1, n_clusters=10)
     """
     positive(most=LARGEST_COUNT)("n", n)
-    whole()("d", d)
+    d = n_coordinates(bounds, d)
     if k is not None:
         whole(MOST_CLUSTERS)("k", k)
     per_cluster = float(n) * _laplace_epsilon(epsilon, delta, rho) / (k or CLUSTERS_UNKNOWN)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.budget import PricedPlan, Record
 from sfumato.cluster import PrivateClusterer
+from sfumato.cluster.shared.profiles import CLUSTERS
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Noisy, Questions
 from sfumato.domain import Domain, FloatArray, Grid
@@ -18,6 +20,9 @@ from sfumato.public.density.geometry import column_units
 from sfumato.public.density.histogram import NoisyHistogram
 
 USUAL_SPREAD = 0.16  # of half the width of the domain, for one cluster; as in datasets.separated_gaussians
+USUAL_MIXTURE = (
+    0.2  # mean squared distance of a row from its centre in a category, at most 1/2; docs/budget.md
+)
 
 
 class _CellsAskedError(Exception):
@@ -44,7 +49,7 @@ class Rehearsal(Questions):
     k : int
         Expected clusters.
     spread : float
-        Standard deviation of a cluster's rows along each column.
+        Standard deviation of a cluster's rows along each column, in measured units.
     """
 
     estimator: PrivateClusterer
@@ -77,6 +82,17 @@ class Rehearsal(Questions):
         return self.n / self.k
 
     @property
+    def plain_share(self) -> float:
+        """Share of the coordinates that are not those of a category."""
+        return float(_is_plain(self.domain).mean())
+
+    @property
+    def plain_spread(self) -> float:
+        """Spread along a coordinate that is not one of a category."""
+        is_mixed = self.plain_share < 1
+        return _plain_spread(self.traits, self.domain, self.k) if is_mixed else self.spread
+
+    @property
     def lengths(self) -> FloatArray:
         """Length of one unit of each column: 1, or metres on a map."""
         return column_units(self.traits.metric, self.domain)
@@ -90,6 +106,12 @@ class Rehearsal(Questions):
         asks = {priced.step.name: priced.step.repeats for priced in self.plan.steps}
         shared = [name for name in asks if "splits" in name and name.replace("splits", "sizes") in asks]
         return sum(asks.values()) - sum(asks[name] for name in shared)
+
+    def share_error(self) -> float | None:
+        """Noise in the share of a level in the profile of a cluster, if the plan pays for profiles."""
+        if CLUSTERS not in (priced.step.name for priced in self.plan.steps):
+            return None
+        return self.noise_std(CLUSTERS) / self.size
 
     def histogram(self) -> NoisyHistogram:
         """Histogram that the method will release, without its counts."""
@@ -118,6 +140,42 @@ class Rehearsal(Questions):
 
 
 def _usual_spread(traits: Traits, domain: Domain, k: int) -> float:
-    """Spread of a cluster when nothing better is known: k balls that fill a part of the domain."""
-    half_widths = domain.half_width * column_units(traits.metric, domain)
-    return USUAL_SPREAD * float(np.exp(np.log(half_widths).mean())) / math.pow(k, 1 / domain.n_features)
+    """Spread of a cluster when nothing better is known: k balls that fill a part of the domain.
+
+    A category counts as one column. Its rows are at the corners of a simplex, far from any centre.
+    """
+    spread, is_plain = _plain_spread(traits, domain, k), _is_plain(domain)
+    if is_plain.all():
+        return spread
+    # Of a simplex with corners a apart, rows are at most a / sqrt(2) from the middle, in quadratic mean.
+    apart = sum(
+        2 * float(domain.high[block.start]) ** 2 for block in domain.blocks if block.kind == "simplex"
+    )
+    squares = float(is_plain.sum()) * spread**2 + USUAL_MIXTURE * apart
+    return math.sqrt(squares / domain.n_features)
+
+
+def _plain_spread(traits: Traits, domain: Domain, k: int) -> float:
+    """The same along a coordinate that is not one of a category."""
+    is_plain = _is_plain(domain)
+    if not is_plain.any():
+        return 0.0
+    half_widths = (domain.half_width * column_units(traits.metric, domain))[is_plain]
+    n_columns = int(is_plain.sum()) + sum(block.kind == "simplex" for block in domain.blocks)
+    # Balls fill a volume of cells; but distances, and with them the noise in sums, follow the widest column.
+    are_cells = traits.cells is not None
+    width = np.exp(np.log(half_widths).mean()) if are_cells else half_widths.max() * _root_mean(half_widths)
+    return USUAL_SPREAD * float(width) / math.pow(k, 1 / n_columns)
+
+
+def _root_mean(half_widths: FloatArray) -> float:
+    """Root of the mean square, in units of the largest."""
+    return math.sqrt(float(((half_widths / half_widths.max()) ** 2).mean()))
+
+
+def _is_plain(domain: Domain) -> NDArray[np.bool_]:
+    """Coordinates that are not those of a category."""
+    found = np.ones(domain.n_features, dtype=np.bool_)
+    for block in domain.blocks:
+        found[block.start : block.stop] = block.kind != "simplex"
+    return found
