@@ -208,7 +208,7 @@ def test_many_clusters_have_few_cards(shown, monkeypatch):
     text = page_of_cards.card_section(shown, {})
     assert text.count("<article") == 2
     rest = sum(shown.profiles.size(cluster).value for cluster in (2, 3))
-    assert f"2 smaller clusters with about {rest:,.0f} records in total have no card." in text
+    assert f"Without a card: 2 smaller clusters, about {rest:,.0f} records in total." in text
 
 
 def test_titles_and_labels_are_shown_as_text(shown):

@@ -10,6 +10,8 @@ import numpy as np
 
 from sfumato.domain.columns import Described
 from sfumato.plot.columns import MONTHS, day
+from sfumato.plot.style import counted
+from sfumato.public.intervals import Sizes
 from sfumato.public.profiles import Bars, Direction, Estimate, Profiles, wording
 from sfumato.public.profiles.sentences import MOST_SIZE_NOISE
 from sfumato.public.profiles.wording import on_cycle, percent, quantity
@@ -59,16 +61,14 @@ def card_section(release: Release, labels: Mapping[str, str]) -> str:
         return ""
     order = np.argsort(-profiles.sizes.estimates, kind="stable").tolist()
     total = profiles.size(None).value
-    shown = [_card(profiles, cluster, total, labels) for cluster in order[:MOST_CARDS]]
+    sizes: Sizes | None = getattr(release.model, "estimated_sizes", None)
+    group = "cluster" if sizes is None else sizes.group
+    shown = [_card(profiles, cluster, group, total, labels) for cluster in order[:MOST_CARDS]]
     rest = order[MOST_CARDS:]
     if rest:
         records = sum(profiles.size(cluster).value for cluster in rest)
-        shown.append(
-            paragraph(
-                f"{len(rest):,} smaller clusters with about {records:,.0f} records in total have no card.",
-                "note",
-            )
-        )
+        others = counted(len(rest), f"smaller {group}")
+        shown.append(paragraph(f"Without a card: {others}, about {records:,.0f} records in total.", "note"))
     body = "".join([paragraph(_INTRODUCTION), paragraph(_KEY, "note"), *shown, paragraph(_SIZES, "note")])
     return (
         f'<section aria-labelledby="clusters"><h2 id="clusters">The clusters, one by one</h2>{body}</section>'
@@ -81,12 +81,12 @@ def is_hidden(profiles: Profiles, cluster: int) -> bool:
     return (size.high - size.low) / 2 > MOST_SIZE_NOISE * size.value
 
 
-def _card(profiles: Profiles, cluster: int, total: float, labels: Mapping[str, str]) -> str:
+def _card(profiles: Profiles, cluster: int, group: str, total: float, labels: Mapping[str, str]) -> str:
     hidden = is_hidden(profiles, cluster)
     size = profiles.size(cluster)
     bar = Bar("size", size.value, "", (size.low, size.high))
     parts = [
-        f'<h3 id="cluster-{cluster}">Cluster {cluster}</h3>',
+        f'<h3 id="cluster-{cluster}">{html.escape(group.capitalize())} {cluster}</h3>',
         paragraph(profiles.sentence(cluster, noun="records", labels=labels), "sentence"),
     ]
     if not hidden:
