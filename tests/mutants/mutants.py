@@ -11,6 +11,7 @@ AGGREGATES, SPLITS = "contract/test_aggregates.py::test_", "private/aggregates/t
 NOISE, SPARSE = "statistical/test_noise.py::test_", "statistical/test_sparse.py::test_"
 CONTROL = "contract/test_control_flow.py::test_"
 NEIGHBOURS = "private/sources/test_neighbours.py::"
+SUMS, MIXED = "private/aggregates/test_sums.py::test_", "contract/test_mixed_tables.py::test_"
 
 NO_NOISE = [
     Mutant(
@@ -231,7 +232,7 @@ SENSITIVITIES = [
     Mutant(
         "sums in L1 as if there were one column",
         "private.aggregates.sums",
-        "math.isqrt(n_features * LATTICE_RADIUS**2)",
+        "math.isqrt(squared_l1 * LATTICE_RADIUS**2)",
         "LATTICE_RADIUS",
         (AGGREGATES + "one_row_never_moves_more_than_declared_and_reaches_it[GroupedSums-1]",),
     ),
@@ -273,7 +274,7 @@ SENSITIVITIES = [
     Mutant(
         "rows outside the bounds that were found",
         "curator.curator",
-        "Clipped(aggregate, self.domain) if self._narrowed else aggregate",
+        "Clipped(aggregate, self.space) if self._narrowed else aggregate",
         "aggregate",
         (CURATOR + "rows_are_clipped_to_bounds_that_were_released",),
     ),
@@ -283,8 +284,8 @@ PERSONS = [
     Mutant(
         "noise for one row of a person",
         "cluster.shared.base",
-        "return calibrate(plan, self._budget(), domain.unit.max_rows)",
-        "return calibrate(plan, self._budget())",
+        "priced = calibrate(plan, self._budget(), domain.unit.max_rows)",
+        "priced = calibrate(plan, self._budget())",
         (PEOPLE + "people[LloydKMeans-pure-4-3]",),
     ),
     Mutant(
@@ -327,7 +328,7 @@ LEAKS = [
     Mutant(
         "bounds read off the data",
         "curator.tables",
-        "domain = Domain.from_bounds(bounds, rows.shape[1], outside=outside)",
+        "domain = scaling.applied(Domain.from_bounds(bounds, rows.shape[1], outside=outside), (), names)",
         "low, high = (extreme(axis=0, initial=1e-9) for extreme in (rows.min, rows.max)); "
         "domain = Domain.from_bounds((low - 1e-9, high + 1e-9), rows.shape[1])",
         (ESTIMATORS + "rows_reach_the_result_through_the_curator_only[LloydKMeans-all equal, one outside]",),
@@ -490,8 +491,8 @@ READING = [
     Mutant(
         "NaN in a sum",
         "domain.space",
-        "return self.clip(rows if used.all() else rows[used])",
-        "return self.clip(rows)",
+        "return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))",
+        "return self.measure.of(self._clip_rows(rows))",
         (NEIGHBOURS + "TestAssumeFinite::test_no_engine_passes_them_on",),
     ),
     Mutant(
@@ -517,4 +518,78 @@ READING = [
     ),
 ]
 
-MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING]
+COLUMNS = [
+    Mutant(
+        "a category as if it were two columns",
+        "domain.blocks",
+        "return min(self.size, 4) if",
+        "return min(self.size, 2) if",
+        (SUMS + "the_worst_origin_reaches_the_sensitivity[50]",),
+    ),
+    Mutant(
+        "origins that are no distributions",
+        "private.aggregates.sums",
+        "if not lies_within(self.domain.blocks, self.origins, np.array(self.domain.high)):",
+        "if not self.domain.blocks:",
+        (SUMS + "an_origin_that_is_no_distribution_breaks_the_bound_and_is_refused",),
+    ),
+    Mutant(
+        "radii so small that the rounding of an origin counts",
+        "private.aggregates.sums",
+        "if not (self.radii >= self.domain.least_radius).all():",
+        "if not (self.radii >= 0).all():",
+        (SUMS + "origins_that_are_off_by_rounding_break_the_bound_at_a_tiny_radius_which_is_refused",),
+    ),
+    Mutant(
+        "questions in the user's units",
+        "curator.curator",
+        "return self.space.measured",
+        "return self.space",
+        ("cluster/test_scale.py::test_as_scaled_by_hand[LloydKMeans-pure]",),
+    ),
+    Mutant(
+        "rows that are clipped and not measured",
+        "domain.space",
+        "return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))",
+        "return self._clip_rows(rows if used.all() else rows[used])",
+        ("domain/test_scaling.py::test_rows_that_are_left_out_change_no_other",),
+    ),
+    Mutant(
+        "two levels in one row",
+        "private.reading",
+        "            rows[:, j] *= rest",
+        "            rows[:, j] *= 1",
+        ("private/test_reading.py::test_a_row_has_one_level_even_if_it_is_spelled_like_two",),
+    ),
+    Mutant(
+        "rows left out for a described value",
+        "private.reading",
+        "complete = complete_rows(rows[:, : len(columns.coordinates)], columns.missing)\n    return",
+        "complete = complete_rows(rows, columns.missing)\n    return",
+        (MIXED + "missing_described_values_leave_no_row_out",),
+    ),
+    Mutant(
+        "described columns as if they were one",
+        "private.aggregates.profiles",
+        "return Sensitivity(l1=n_columns, l2_squared=n_columns, spread=1, coordinates=n_columns)",
+        "return Sensitivity(coordinates=n_columns)",
+        (AGGREGATES + "one_row_never_moves_more_than_declared_and_reaches_it[ProfileCounts-1]",),
+    ),
+    Mutant(
+        "profiles without noise",
+        "curator.curator",
+        "return self._release(step, ProfileCounts(partition, self.domain.n_features, tuple(edges)))",
+        "counts = ProfileCounts(partition, self.domain.n_features, tuple(edges)); return"
+        " Noisy(self._fold(counts), self._declare(step, counts.sensitivity, selection=False))",
+        (MIXED + "profiles_have_noise",),
+    ),
+    Mutant(
+        "profiles that nobody pays for",
+        "cluster.shared.base",
+        "plan = plan.then(profile_steps(describing.n_columns(domain)), describing.share)",
+        "plan = plan.then(profile_steps(1), describing.share)",
+        (MIXED + "the_spend_of_every_estimator[LloydKMeans-pure-rows]",),
+    ),
+]
+
+MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING, *COLUMNS]
