@@ -215,3 +215,68 @@ def test_spark(spark):
     )
     assert found == check(frame, bounds=bounds, missing="drop")
     assert (found.rows, found.used) == (4, 2)
+
+
+def test_ordered_levels_cycles_booleans_and_other_values(tmp_path):
+    table = pd.DataFrame(
+        {
+            "size": ["S", "M", "XL", None, "L"],
+            "hour": ["3", "25", "noon", "", "23"],
+            "at": ["2026-01-01T08:00", "never", "2026-01-02", "", "2026-03-01"],
+            "paid": ["1", "0", "2", "1", "maybe"],
+            "ward": ["icu", "er", "?", None, "other"],
+        }
+    )
+    bounds = {
+        "size": {"levels": ["S", "M", "L"], "ordered": True},
+        "hour": {"cycle": (0, 24)},
+        "at": {"cycle": "day"},
+        "paid": bool,
+        "ward": ["icu", "er"],
+    }
+    table.to_csv(tmp_path / "table.csv", index=False)
+    found = check(tmp_path / "table.csv", bounds=bounds, missing="drop")
+    told = {c.name: (c.kind, c.missing, c.unreadable, c.outside) for c in found.columns}
+    assert told == {
+        "size": ("ordered", 1, 1, 0),  # a value that is no level has no rank
+        "hour": ("number", 1, 1, 0),  # 25 is 1 o'clock
+        "at": ("date", 1, 1, 0),
+        "paid": ("number", 0, 1, 1),
+        "ward": ("category", 1, 0, 2),
+    }
+    assert found.used == 1
+    assert any("among the levels are none of them" in one.says for one in found.advice)
+
+
+def test_other_formats_of_times_on_a_cycle(tmp_path):
+    frame = pd.DataFrame({"at": ["24.12.2026", "25.12.2026"] * 30, "size": ["x"] * 60})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    assert "%d.%m.%Y" in str(check(tmp_path / "table.csv", bounds={"at": {"cycle": "year"}}))
+    found = check(tmp_path / "table.csv", bounds={"size": {"levels": ["S", "L"], "ordered": True}})
+    assert "most values of column 'size' do not read as one of its levels" in str(found)
+
+
+def test_columns_that_are_only_described():
+    table = pd.DataFrame(
+        {
+            "age": [31.0, 40.0, 52.0],
+            "ward": ["icu", None, "?"],
+            "days": ["3", "many", "99"],
+            "job": ["a", "b", "c"],
+        }
+    )
+    beside = {"ward": ["icu", "er"], "days": (0, 30), "job": {"levels": "private"}, "age": (0, 1)}
+    table = pa.Table.from_pandas(table.assign(days=[3.0, None, 99.0]))
+    found = check(table, bounds={"age": (0, 120)}, describe=beside)
+    told = {c.name: (c.kind, c.missing, c.unreadable, c.outside) for c in found.columns}
+    assert told == {
+        "age": ("number", 0, 0, 0),
+        "ward": ("category", 1, 0, 1),
+        "days": ("number", 1, 0, 1),
+        "job": ("category", 0, 0, 0),
+    }
+    assert (found.used, found.fits) == (3, True)  # no row is left out for them
+    assert "profiles count missing values of columns 'ward', 'days'" in str(found)
+    assert check(table, bounds={"age": (0, 120)}, describe=["job"]).fits
+    with pytest.raises(ParameterError, match="column 'colour' must be in the table"):
+        check(table, bounds={"age": (0, 120)}, describe=["colour"])
