@@ -410,6 +410,10 @@ def described_columns(bounds: Mapping[str, Any]) -> list[tuple[Coordinate, Descr
     """How the columns of a mapping like `bounds` are read and told about in a profile."""
     found = []
     for name, value in bounds.items():
+        if value is bool:  # written as true and false, or as 1 and 0
+            told = Described(name, "level", levels=(False, True))
+            found.append((Coordinate(name, "code", levels=(0, 1)), told))
+            continue
         own = _limits(name, value)
         first, low, high = own[0]
         if first.kind in ("level", "other"):

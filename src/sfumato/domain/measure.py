@@ -52,7 +52,21 @@ class Measure:
     @property
     def inverse(self) -> Measure:
         """The way back, from measured units to the user's."""
-        return Measure(tuple(-o / s for o, s in self.pairs), tuple(1 / s for s in self.step), self.words)
+        return _Back(self.origin, self.step, self.words)
+
+
+class _Back(Measure):
+    """The way back of a measure with the same origin and steps. Never saved."""
+
+    def of(self, points: FloatArray) -> FloatArray:
+        return points * np.array(self.step) + np.array(self.origin) if self else points
+
+    def lengths(self, values: FloatArray) -> FloatArray:
+        return values * np.array(self.step) if self else values
+
+    @property
+    def inverse(self) -> Measure:
+        return Measure(self.origin, self.step, self.words)
 
 
 AS_THEY_ARE = Measure()
