@@ -157,7 +157,7 @@ def test_values_that_cannot_stand_in(value, fill, word):
     ("value", "told"),
     [
         ((0, 40, "km"), Described("a", "number", 0, 40, unit="km")),
-        (bool, Described("a", "number", 0, 1)),
+        (bool, Described("a", "level", levels=(False, True))),
         ((NOON.date(), NOON), Described("a", "date", 2.0, 2.5)),
         (["x", "y"], Described("a", "level", levels=("x", "y"))),
         ({"levels": "private"}, Described("a", "level")),

@@ -249,6 +249,16 @@ def test_what_stands_in_for_a_missing_time():
         coordinates_of({"a": {"cycle": "day"}}, {"a": 6})
 
 
+@pytest.mark.parametrize(
+    "values",
+    [["0", "true", "1", "FALSE"], [False, True, True, False], [0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0]],
+    ids=str,
+)
+def test_booleans_are_described_however_they_are_written(values):
+    ((read_as, _),) = described_columns({"a": bool})
+    assert read(pa.array(values), read_as) == [0, 1, 1, 0]
+
+
 def test_described_columns_follow_and_leave_no_row_out():
     told = {
         "b": ["x", "y"],
