@@ -91,6 +91,28 @@ def test_missing_values_are_told_as_such(worlds):
     assert re.search(r"ward: mostly no value \(over 9\d %, elsewhere \d+ %\)", text)
 
 
+@pytest.mark.parametrize("std", [1.0, 12.0])
+def test_orders_are_told_by_their_middle(worlds, std):
+    world, bands = worlds(6000), tuple(f"[{low}-{low + 10})" for low in range(0, 100, 10))
+    described = (Described("band", "level", levels=bands, ordered=True), *world.described[1:])
+    values = world.values.copy()
+    values[:, 0] = values[:, 0] // 10
+    world = replace(world, described=described, values=values)
+    text = world.profiles(std).sentence(2, most=9)
+    low, middle, high = (bands[int(np.quantile(world.column("band", 2), q))] for q in (0.25, 0.5, 0.75))
+    assert f"band around {middle} (half of them {low} to {high})" in text
+    values[world.groups == 2, 0] = 3
+    text = replace(world, values=values).profiles(std).sentence(2, most=9)
+    assert re.search(r"band mostly \[30-40\) \(over 9\d %, elsewhere \d+ %\)", text)
+
+
+def test_numbers_are_not_told_finer_than_a_person_reads(worlds):
+    world = worlds(6000)
+    described = (Described("age", low=-0.3, high=97.1), *world.described[1:])  # bounds that were bought
+    text = replace(world, described=described).profiles(1.0).sentence(3, most=9)
+    assert re.search(r"age around \d+(\.\d)? \(half of them \d+(\.\d)? to \d+(\.\d)?\)", text)
+
+
 @pytest.mark.parametrize(
     ("half_width", "text"), [(460, "5,000"), (46, "5,010"), (9.5, "5,012"), (0.3, "5,012.3"), (6000, "5,000")]
 )

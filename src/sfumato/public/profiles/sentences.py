@@ -14,6 +14,7 @@ UNREADABLE = (
     0.5  # a median whose interval is wider than twice this part of the table's middle half is not told
 )
 MOST_SIZE_NOISE = 0.5  # a cluster is not described if half its interval is more than this part of its size
+READABLE = 1 / 20  # numbers are not told finer than this part of the table's middle half
 LEAST_SCORE = 0.05  # a column is told only if it sets apart so many of the rows
 LEAST_GAP = 0.02  # a level is told only if its share differs by so much from that elsewhere
 
@@ -51,17 +52,18 @@ def _fact(profiles: Tells, cluster: int, name: str, labels: Mapping[str, str]) -
     column = profiles.column(name)
     match column.kind:
         case "level":
-            return _level(profiles, cluster, column, labels)
+            told = _ordered(profiles, cluster, column, labels) if column.ordered else ""
+            return told or _level(profiles, cluster, column, labels)
         case "cycle":
-            told = profiles.direction(cluster, name)
-            if told.is_flat:
+            found = profiles.direction(cluster, name)
+            if found.is_flat:
                 return _labelled(name, labels, f"all through {cycle_in_words(column)}")
-            if not told.is_clear:
+            if not found.is_clear:
                 return ""
-            half = (told.high - told.low) / 2
+            half = (found.high - found.low) / 2
             width = (column.high - column.low) / max(len(profiles.bars(cluster, name).shares) - 1, 1)
-            start, end = (on_cycle(column, part, width) for part in told.half)
-            at = on_cycle(column, told.value, half)
+            start, end = (on_cycle(column, part, width) for part in found.half)
+            at = on_cycle(column, found.value, half)
             middle = f"half of them from {start} to {end}"
             return _labelled(name, labels, f"around {at} ({middle})")
         case _:
@@ -78,7 +80,9 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
         return ""
     is_whole = profiles.is_whole(name)
     ends = max(_half(low), _half(high))
-    halves = (ends, _half(median), ends)
+    halves = [ends, _half(median), ends]
+    if column.kind == "number":
+        halves = [max(half, READABLE * spread) for half in halves]
     texts = [
         quantity(column, q.value, half, is_whole=is_whole)
         for q, half in zip((low, median, high), halves, strict=True)
@@ -88,6 +92,22 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
     unit = f" {column.unit}" if column.unit and column.kind == "number" else ""
     start = texts[0].removesuffix(unit)
     return _labelled(name, labels, f"around {texts[1]} (half of them {start} to {texts[2]})")
+
+
+def _ordered(profiles: Tells, cluster: int, column: Described, labels: Mapping[str, str]) -> str:
+    """Median and middle half of an ordered category; nothing if they are one level or noise hides them."""
+    own, n = profiles.bars(cluster, column.column), len(column.levels)
+    total = float(own.shares[:n].sum())
+    if total <= 0.5:  # most have no value: `_level` tells it
+        return ""
+    below = np.cumsum(own.shares[:n]) / total
+    noise = np.sqrt(np.cumsum((own.highs - own.lows)[:n] ** 2)) / 2 / total
+    low, middle, high = (int((below < q).sum()) for q in (0.25, 0.5, 0.75))
+    is_clear = (below + noise < 0.5).sum() >= middle - 1 and (below - noise < 0.5).sum() <= middle + 1
+    if low == high or not is_clear:
+        return ""
+    start, at, end = (own.labels[min(place, n - 1)] for place in (low, middle, high))
+    return _labelled(column.column, labels, f"around {at} (half of them {start} to {end})")
 
 
 def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str, str]) -> str:
