@@ -307,7 +307,8 @@ def test_rows_list_every_number_beside_that_of_the_table(noisy):
     assert ward[0]["value"] == noisy.share(1, "ward")["Surgery"].value
     assert ward[0]["table"] == noisy.share(None, "ward")["Surgery"].value
     day = [r for r in rows if (r["cluster"], r["column"], r["statistic"]) == (1, "day", "median")]
-    assert day[0]["low"][:10] <= day[0]["value"][:10] <= day[0]["high"][:10]
+    assert day[0]["low"] <= day[0]["value"] <= day[0]["high"]
+    assert len(day[0]["value"]) == len("2024-03-02")  # no time of day in a column of years
     assert day[0]["value"].startswith("202")
     frame = noisy.to_frame()
     assert len(frame) == len(rows)

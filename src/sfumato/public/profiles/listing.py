@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sfumato.domain.columns import Described
 from sfumato.public.profiles.estimates import Estimate, Tells
 from sfumato.public.profiles.wording import iso_date
 
+DAYS = 60.0  # bounds that are so far apart: dates are told in days, without a time that looks exact
 QUANTILES = {
     "10 % quantile": 0.1,
     "25 % quantile": 0.25,
@@ -61,4 +63,6 @@ def _numbers(profiles: Tells, cluster: int | None) -> list[tuple[str, str, Any, 
 def _shown(column: Described, three: Estimate) -> tuple[Any, Any, Any]:
     if column.kind != "date":
         return three
-    return iso_date(three.value), iso_date(three.low), iso_date(three.high)
+    is_long = column.high - column.low >= DAYS
+    value, low, high = (math.floor(day) if is_long else day for day in three)
+    return iso_date(value), iso_date(low), iso_date(high)
