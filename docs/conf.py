@@ -1,6 +1,9 @@
 """Sphinx configuration."""
 
 import importlib.metadata
+import os
+import sys
+from pathlib import Path
 
 from sfumato.datasets import data_home
 
@@ -18,6 +21,7 @@ suppress_warnings = ["ref.python"]  # parameter types such as n_features are not
 # The tutorials run on public data, which not everybody has: docs/tutorials/index.md says so.
 home = data_home()
 nb_execution_mode = "force" if home and (home / "MANIFEST.json").is_file() else "off"
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `sfumato`
 nb_execution_in_temp = True  # they write a ledger, a release and a report
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
