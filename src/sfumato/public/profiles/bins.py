@@ -96,7 +96,7 @@ def cluster_edges(column: Described, edges: FloatArray, counts: FloatArray, n_bi
         return edges[::FINER]
     total = float(counts.sum())
     if total <= 0:
-        return edges[:: max(1, (len(edges) - 1) // n_bins)] if len(edges) > 2 else edges
+        return np.append(edges[: -1 : max(1, (len(edges) - 1) // n_bins)], edges[-1])
     cumulative = np.concatenate([[0.0], np.cumsum(counts)]) / total
     goals = np.arange(1, n_bins) / n_bins
     place = np.searchsorted(cumulative, goals, side="left").clip(1, len(edges) - 1)  # bin place - 1 has it
