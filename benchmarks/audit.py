@@ -120,7 +120,8 @@ def measure(*, quick: bool) -> dict[str, Any]:
         if name != SOURCE_TARGET and pair != PATIENT
     ]
     rows = list(in_processes(audited, jobs))
-    return {"confidence": CONFIDENCE, "seconds": time.perf_counter() - start, "rows": rows}
+    told = {"confidence": CONFIDENCE, "pairs": len(PAIRS), "seconds": time.perf_counter() - start}
+    return told | {"rows": rows}
 
 
 def render(measured: dict[str, Any]) -> str:
@@ -146,9 +147,8 @@ def render(measured: dict[str, Any]) -> str:
             "event in the released values, the other half count it. A bound below the promise proves nothing; one above it breaks the promise. "
             "*Could show*: the bound if the event always happened on the one table and never on the other, so that a promise beyond "
             "it cannot be broken with so few runs. "
-            f"Runs are of both tables together. Each estimator meets the pair, of {len(PAIRS)}, on which "
-            f"{2 * SCREENED_RUNS} runs beforehand told most, and `{PATIENT}`: whole persons in a table with a "
-            "category, with profiles in the release. "
+            f"Runs are of both tables together. Each estimator meets the pair, of {measured.get('pairs', 6)}, on "
+            f"which {2 * SCREENED_RUNS} runs beforehand told most{with_patients(rows)}. "
             f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes of the processor in all.",
             "",
             *markdown(
@@ -157,6 +157,12 @@ def render(measured: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def with_patients(rows: list[dict[str, Any]]) -> str:
+    if not any(row["pair"] == PATIENT for row in rows):
+        return ""
+    return f", and `{PATIENT}`: whole persons in a table with a category, with profiles in the release"
 
 
 def visible(row: dict[str, Any]) -> float:
