@@ -1,9 +1,13 @@
-"""Mixed columns: the cost of k-prototypes, beside kmodes without privacy and synthetic tables at the same budget."""
+"""Mixed columns: the cost of k-prototypes, beside kmodes without privacy and synthetic tables at the same budget.
 
+Some peers are slow: a run keeps what it has after each job, and goes on from there.
+"""
+
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +16,7 @@ import pyarrow as pa
 
 from benchmarks import mixed_peers
 from benchmarks.centre_data import in_processes, markdown
+from benchmarks.kept import folder
 from benchmarks.kmeans_accuracy import spread
 from benchmarks.prototypes import (
     GAMMA,
@@ -24,24 +29,26 @@ from benchmarks.prototypes import (
     nearest,
     number_columns,
 )
+from benchmarks.real_tables import label_of
 from benchmarks.table_bounds import MIXED, TITLES
 from sfumato import cluster
 from sfumato.datasets import load_table
-from sfumato.planner import recommend
+from sfumato.planner import Recommendation, recommend
 
-SEEDS, OTHER_SEEDS, QUICK_SEEDS = 20, 5, 2  # the others: methods that are not recommended
+SEEDS, OTHER_SEEDS, QUICK_SEEDS = 20, 3, 2  # the others: methods that are not recommended
 KS, EPSILON, DELTA = (5, 10), 1.0, 1e-6
 OURS = ("DPM", "LloydKMeans", "LocalSearchKMeans", "CoresetKMeans")
 TARGET = 1.05
 N_STARTS = 10
-KMODES_ROWS, QUICK_KMODES_ROWS = 3_000, 500  # kmodes takes milliseconds per row and start
+KMODES_ROWS, QUICK_KMODES_ROWS = 1_000, 200  # kmodes takes milliseconds per row and start
 N_BINS = 20  # of a number, for synthesisers
-# Seeds of each synthesiser, and how long it may search: both are slow.
+# Seeds of each synthesiser, and how long it may search: both take minutes.
 SYNTHESISERS: dict[str, tuple[int, dict[str, Any]]] = {
-    "MST": (3, {"n_iters": 1000}),
-    "AIM": (1, {"n_iters": 100, "rounds": 40, "max_model_size": 8}),
+    "MST": (1, {"n_iters": 500}),
+    "AIM": (1, {"n_iters": 50, "rounds": 40, "max_model_size": 0.05}),
 }
 QUICK_SYNTHESISERS: dict[str, tuple[int, dict[str, Any]]] = {"MST": (1, {"n_iters": 100})}
+PART = "mixed_tables_part.json"  # what an unfinished run has
 KMODES, BATCH = "kmodes", "batch k-prototypes"
 
 
@@ -81,20 +88,20 @@ def without_privacy(name: str, k: int, n_rows: int) -> dict[str, float]:
 
 def ours_on(name: str, k: int, seed: int) -> dict[str, float]:
     """Mean cost of a row, of each of our methods."""
-    rows, bounds, found = rows_of(name), MIXED[name], {}
-    missing = dict.fromkeys(level_columns(bounds), OTHER)
-    best = recommended(name, k)
-    for method in dict.fromkeys((best, *OURS)) if seed < OTHER_SEEDS else (best,):
-        model = getattr(cluster, method)(
-            k, epsilon=EPSILON, delta=DELTA, bounds=bounds, missing=missing, random_state=seed
-        )
+    rows, best, found = rows_of(name), recommendation(name, k), {}
+    makers = {label_of(best): best.make}
+    for method in OURS if seed < OTHER_SEEDS else ():
+        makers.setdefault(method, partial(getattr(cluster, method), k, epsilon=EPSILON, delta=DELTA))
+    missing = dict.fromkeys(level_columns(MIXED[name]), OTHER)
+    for label, make in makers.items():
+        model = make(bounds=MIXED[name], missing=missing, random_state=seed)
         centers = model.fit(mixed_table(name)).cluster_centers_
-        found[method] = nearest(rows, as_prototypes(name, centers))[1] / len(rows)
+        found[label] = nearest(rows, as_prototypes(name, centers))[1] / len(rows)
     return found
 
 
-def recommended(name: str, k: int) -> str:
-    return recommend(len(rows_of(name)), len(MIXED[name]), k, EPSILON, DELTA).method.__name__
+def recommendation(name: str, k: int) -> Recommendation:
+    return recommend(len(rows_of(name)), k=k, epsilon=EPSILON, delta=DELTA, bounds=MIXED[name])
 
 
 def synthetic_on(name: str, method: str, seed: int, settings: dict[str, Any]) -> dict[str, float]:
@@ -120,6 +127,10 @@ def call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return function(*arguments)
 
 
+def key_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    return json.dumps([function.__name__, *arguments])
+
+
 def measure(*, quick: bool) -> dict[str, Any]:
     mixed_peers.prepare()
     n_seeds, n_rows = (QUICK_SEEDS, QUICK_KMODES_ROWS) if quick else (SEEDS, KMODES_ROWS)
@@ -127,15 +138,23 @@ def measure(*, quick: bool) -> dict[str, Any]:
     synthesisers = QUICK_SYNTHESISERS if quick else SYNTHESISERS
     jobs: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
     for name in MIXED:
-        for method, (n, settings) in synthesisers.items():
-            jobs += [(synthetic_on, (name, method, seed, settings)) for seed in range(n)]
         jobs += [(without_privacy, (name, k, n_rows)) for k in KS]
         jobs += [(ours_on, (name, k, seed)) for k in KS for seed in range(n_seeds)]
-    found: dict[str, list[Any]] = defaultdict(list)
-    for (function, arguments), done in zip(jobs, in_processes(call, jobs), strict=True):
+    for method, (n, settings) in synthesisers.items():
+        jobs += [(synthetic_on, (name, method, seed, settings)) for name in MIXED for seed in range(n)]
+    path = folder(quick=quick) / PART
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    left = [job for job in jobs if key_of(*job) not in part]
+    for job, done in zip(left, in_processes(call, left), strict=True):
+        part[key_of(*job)] = done
+        path.write_text(json.dumps(part, indent=1) + "\n")
         shown = {key: round(value, 4) for key, value in done.items()}
-        print(f"{time.perf_counter() - start:.0f} s {function.__name__} {arguments}: {shown}", flush=True)
-        found[function.__name__].append([*arguments, done])
+        print(f"{time.perf_counter() - start:.0f} s {key_of(*job)}: {shown}", flush=True)
+    found: dict[str, list[Any]] = defaultdict(list)
+    for function, arguments in jobs:
+        found[function.__name__].append([*arguments, part[key_of(function, arguments)]])
+    path.unlink()
     return {
         "seeds": n_seeds,
         "kmodes rows": n_rows,
@@ -167,7 +186,7 @@ def row(name: str, k: int, found: dict[str, list[Any]]) -> dict[str, Any]:
     return {
         "data": name,
         "k": k,
-        "recommended": recommended(name, k),
+        "recommended": label_of(recommendation(name, k)),
         "without privacy": base,
         "ratios": ratios,
         "seconds": {m: float(np.mean([s for method, s in seconds if method == m])) for m, _ in seconds},

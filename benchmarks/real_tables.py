@@ -3,8 +3,8 @@
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from benchmarks.kmeans_accuracy import spread
 from benchmarks.table_bounds import NUMERIC, TITLES
 from sfumato import cluster, errors
 from sfumato.datasets import load_table
-from sfumato.planner import recommend
+from sfumato.planner import Recommendation, recommend
 
 SEEDS, OTHER_SEEDS, QUICK_SEEDS = 20, 10, 2  # the others: methods that are not recommended, and the peer
 KS, EPSILONS, DELTA = (5, 10), (1.0, 0.1), 1e-6
@@ -81,9 +81,21 @@ def scores(name: str, k: int, centers: np.ndarray) -> Run:
     }
 
 
-def recommended(name: str, k: int, epsilon: float) -> str:
+def recommendation(name: str, k: int, epsilon: float) -> Recommendation:
     n, d = scaled_rows(name).shape
-    return recommend(n, d, k, epsilon, DELTA).method.__name__
+    return recommend(n, d, k, epsilon, DELTA)
+
+
+def recommended(name: str, k: int, epsilon: float) -> str:
+    return label_of(recommendation(name, k, epsilon))
+
+
+def label_of(found: Recommendation) -> str:
+    """The method, and parameters that it is not given here anyway."""
+    others = [
+        f"{p}={v!r}" for p, v in found.parameters.items() if p not in ("n_clusters", "epsilon", "delta")
+    ]
+    return found.method.__name__ + (f"({', '.join(others)})" if others else "")
 
 
 def fitted(model: cluster.PrivateClusterer, table: pa.Table) -> tuple[cluster.PrivateClusterer, int]:
@@ -98,16 +110,8 @@ def runs_on(name: str, k: int, epsilon: float, seed: int) -> list[Run]:
     """Every method on one table, once."""
     done = []
 
-    def ours(method: str, label: str, **given: Any) -> None:
-        model = getattr(cluster, method)(
-            k,
-            epsilon=epsilon,
-            delta=DELTA,
-            bounds=NUMERIC[name],
-            missing="drop",
-            random_state=seed,
-            **given,
-        )
+    def ours(make: Callable[..., cluster.PrivateClusterer], label: str, **given: Any) -> None:
+        model = make(bounds=NUMERIC[name], missing="drop", random_state=seed, **given)
         start = time.perf_counter()
         model, n_warnings = fitted(model, numeric_table(name))
         facts = {"seconds": time.perf_counter() - start, "warnings": n_warnings}
@@ -116,12 +120,13 @@ def runs_on(name: str, k: int, epsilon: float, seed: int) -> list[Run]:
     def keep(method: str, found: Run) -> None:
         done.append({"data": name, "k": k, "epsilon": epsilon, "method": method} | found)
 
-    best = recommended(name, k, epsilon)
-    others = seed < OTHER_SEEDS
-    for method in dict.fromkeys((best, *OURS)) if others else (best,):
-        ours(method, method)
+    best, others = recommendation(name, k, epsilon), seed < OTHER_SEEDS
+    ours(best.make, label_of(best))
     if name == UNSCALED_TABLE:
-        ours(best, UNSCALED, scale=None)
+        ours(best.make, UNSCALED, scale=None)
+    for method in OURS if others else ():
+        if method != label_of(best):
+            ours(partial(getattr(cluster, method), k, epsilon=epsilon, delta=DELTA), method)
     if others:
         start = time.perf_counter()
         centers = peer_centers(scaled_rows(name), k, epsilon=epsilon, bounds=(0.0, 1.0), seed=seed)
@@ -172,7 +177,7 @@ def summarised(runs: list[Run]) -> Iterator[dict[str, Any]]:
 
 
 def render(measured: dict[str, Any]) -> str:
-    cells: Cells = {(row["data"], row["k"], row["epsilon"], row["method"]): row for row in measured["rows"]}
+    cells = cells_of(measured)
     return "\n".join(
         [
             "## Real tables: numeric columns, public bounds",
@@ -182,6 +187,16 @@ def render(measured: dict[str, Any]) -> str:
             *bounds_section(measured),
         ]
     )
+
+
+def cells_of(measured: dict[str, Any]) -> Cells:
+    return {(row["data"], row["k"], row["epsilon"], row["method"]): row for row in measured["rows"]}
+
+
+def best_of_ours(cells: Cells, name: str, k: int, epsilon: float) -> str:
+    """The method with the least inertia, chosen after the measurement."""
+    ours = [key for *setting, key in cells if setting == [name, k, epsilon] and key not in (PEER, UNSCALED)]
+    return min(ours, key=lambda key: cells[name, k, epsilon, key]["ratio"][0])
 
 
 def numeric_section(measured: dict[str, Any], cells: Cells) -> list[str]:
@@ -196,7 +211,8 @@ def numeric_section(measured: dict[str, Any], cells: Cells) -> list[str]:
         f"(methods that are not recommended and diffprivlib: {min(measured['seeds'], OTHER_SEEDS)}). In "
         "parentheses: the error of a centre against the mean of the rows that it is nearest to, in per cent of the width of a "
         "column, as the median over all centres and seeds; the worst column, then the median column. The number of clusters is "
-        "given. diffprivlib 0.6.6 has rows scaled for it and pure epsilon. FastLloyd is as its authors print it.",
+        "given. diffprivlib 0.6.6 has rows scaled for it and pure epsilon. FastLloyd: what its authors publish for Adult at epsilon 1; "
+        "their bounds and number of clusters may differ.",
         "",
         *markdown(
             [
@@ -221,8 +237,7 @@ def line(cells: Cells, name: str, k: int, epsilon: float, method: str) -> list[s
         return cells[name, k, epsilon, key]
 
     ratio, error = TARGETS[epsilon]
-    ours = [key for *setting, key in cells if setting == [name, k, epsilon] and key not in (PEER, UNSCALED)]
-    best = min(ours, key=lambda key: cell(key)["ratio"][0])
+    best = best_of_ours(cells, name, k, epsilon)
     return [
         f"{TITLES[name]}, {k}, {epsilon:g}",
         f"≤ {ratio:g} ({error:g} %)",
@@ -249,14 +264,13 @@ def verdict(row: dict[str, Any], epsilon: float) -> str:
 
 
 def warning_section(measured: dict[str, Any], cells: Cells) -> list[str]:
-    seeds = measured["seeds"]
-    by_method: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for (*_, method), row in cells.items():
-        if method not in (PEER, UNSCALED):
-            by_method[method][0] += row["warned"]
-            by_method[method][1] += row["seeds"]
-    counts = ", ".join(f"{name} {warned} of {fits}" for name, (warned, fits) in by_method.items())
-    at_one = sum(cells[n, k, e, m]["warned"] for n, k, e, m in measured["recommended"] if e == 1.0)
+    seeds, warned = measured["seeds"], []
+    for epsilon in EPSILONS:
+        found = [(setting, cells[tuple(setting)]["warned"]) for setting in measured["recommended"]]
+        at = [(setting, n) for setting, n in found if setting[2] == epsilon]
+        where = ", ".join(f"{TITLES[name]} {k} ({method}) {n}" for (name, k, _, method), n in at if n)
+        total = f"epsilon {epsilon:g}: {sum(n for _, n in at)} of {seeds * len(at)}"
+        warned.append(f"{total} ({where})" if where else total)
     lines = [
         [
             f"{TITLES[name]}, {k}, {epsilon:g}",
@@ -271,7 +285,7 @@ def warning_section(measured: dict[str, Any], cells: Cells) -> list[str]:
     return [
         "### Warnings, and what columns of different units cost",
         "",
-        f"Fits above that warned: {counts}. Recommended methods at epsilon 1: {at_one}. Below, the recommended method on Adult with "
+        f"Fits of the recommended method that warned, at {'; at '.join(warned)}. Below, that method on Adult with "
         "`scale=None`, which takes all columns for one unit, beside the default. Inertia and errors in units of the bounds, as above.",
         "",
         *markdown(
