@@ -25,6 +25,7 @@ TABLES = (
     "mixed_tables",
     "planner_accuracy",
     "profiles",
+    "profile_costs",
     "kmeans_time",
     "growth",
     "density_accuracy",
@@ -42,7 +43,15 @@ TABLES = (
     "paper_tables",  # last: it compares what the others have kept
 )
 # Their rows come from the folder that SFUMATO_DATA names.
-NEED_DATA = ("real_tables", "mixed_tables", "profiles", "density_time", "people", "constants")
+NEED_DATA = (
+    "real_tables",
+    "mixed_tables",
+    "profiles",
+    "profile_costs",
+    "density_time",
+    "people",
+    "constants",
+)
 ROOT = Path(__file__).parents[1]
 PAGE = "BENCHMARKS.md"
 TO_ROOT = "../../"  # from the folder of the tables

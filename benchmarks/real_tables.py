@@ -82,8 +82,7 @@ def scores(name: str, k: int, centers: np.ndarray) -> Run:
 
 
 def recommendation(name: str, k: int, epsilon: float) -> Recommendation:
-    n, d = scaled_rows(name).shape
-    return recommend(n, d, k, epsilon, DELTA)
+    return recommend(len(scaled_rows(name)), None, k, epsilon, DELTA, bounds=NUMERIC[name])
 
 
 def recommended(name: str, k: int, epsilon: float) -> str:

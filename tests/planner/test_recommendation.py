@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato import DPM, GridKMeans, LloydKMeans, recommend
+from sfumato import DPM, GridKMeans, LloydKMeans, LocalSearchKMeans, recommend
 from sfumato.errors import ParameterError
 from sfumato.planner import forecast, plan
 
@@ -95,9 +95,9 @@ MIXED = {
 def test_bounds_say_how_many_columns_there_are():
     """A category has a coordinate for each level and one for others, a cycle has two."""
     numbers = {"n": 5_000, "k": 8}
-    assert recommend(**numbers, bounds=MIXED) == recommend(**numbers, d=25)
-    assert recommend(**numbers, d=4, bounds=MIXED) == recommend(**numbers, d=25)
-    assert recommend(**numbers, d=25, bounds=MIXED) == recommend(**numbers, d=25)
+    found = recommend(**numbers, bounds=MIXED)
+    assert found == recommend(**numbers, d=4, bounds=MIXED) == recommend(**numbers, d=25, bounds=MIXED)
+    assert found.method is LocalSearchKMeans  # clusters of a table with named columns touch
     assert plan(**numbers, bounds=MIXED).method == recommend(**numbers, bounds=MIXED).method.__name__
     assert recommend(**numbers, bounds=([0, 0], [1, 2])) == recommend(**numbers, d=2)
     for call in (recommend, plan):
@@ -106,5 +106,5 @@ def test_bounds_say_how_many_columns_there_are():
         with pytest.raises(ParameterError, match="`d` must be given"):
             call(**numbers)
     private = {"age": (0, 100), "job": {"levels": "private"}}
-    assert recommend(**numbers, bounds=private) == recommend(**numbers, d=12)
-    assert recommend(**numbers, d=30, bounds=private) == recommend(**numbers, d=30)
+    assert recommend(**numbers, bounds=private) == recommend(**numbers, d=30, bounds=private)
+    assert recommend(**numbers, bounds={"x": (0, 1), "y": (0, 1)}) == recommend(**numbers, d=2)

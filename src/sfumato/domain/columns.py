@@ -43,6 +43,7 @@ class Coordinate:
         of `levels`. A rank is the place of the value among ordered `levels`. A cycle is the cosine or the
         sine of an angle. A code is the place of the value among `levels`, or their number for any other.
     level : str, int, float or bool, optional
+        Of a level. Of a number, True if it is a boolean.
     fill : float, optional
         Coordinate of rows in which the column has no value. Without it, such rows are incomplete.
     levels : tuple
@@ -316,7 +317,7 @@ def _limits(name: str, value: object) -> list[tuple[Coordinate, float, float]]:
     if isinstance(value, list):
         return _category(name, _levels(name, value))
     if value is bool:
-        return [(Coordinate(name), 0.0, 1.0)]
+        return [(Coordinate(name, level=True), 0.0, 1.0)]
     if not isinstance(value, tuple) or len(value) not in (2, 3):
         raise ParameterError(
             f"`bounds` of column {name!r} must be a tuple (low, high) of numbers or dates, a list of levels, "

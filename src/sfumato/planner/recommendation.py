@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.budget import Plan, Step, calibrate
-from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer
+from sfumato.cluster import DPM, GridKMeans, LloydKMeans, LocalSearchKMeans, PrivateClusterer
+from sfumato.cluster.shared.candidates import MAX_CLUSTERS
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
+from sfumato.domain.columns import names_columns
 from sfumato.domain.constraints import positive, whole
 from sfumato.planner.columns import n_coordinates
 
@@ -70,7 +72,8 @@ def recommend(
     epsilon, delta, rho : float
         The budget, as for an estimator.
     bounds : mapping, optional
-        As for an estimator. A category counts as many columns as it has levels here: a grid would need cells
+        As for an estimator. Columns with names are those of a real table, where clusters touch: there, local
+        search finds better centres than splits, above all with a small budget. A category counts as many columns as it has levels here: a grid would need cells
         along each of them.
 
     Returns
@@ -97,10 +100,13 @@ def recommend(
     budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
     parameters = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
     found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
-    if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or per_cluster < GRID_ROWS):
+    few_rows = per_cluster < GRID_ROWS and not names_columns(bounds)
+    if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or few_rows):
         return Recommendation(GridKMeans, parameters, f"few columns and {found}")
     if k is None:
         return Recommendation(DPM, parameters, "finds the number of clusters by itself")
+    if names_columns(bounds) and k <= MAX_CLUSTERS:
+        return Recommendation(LocalSearchKMeans, parameters, "clusters of a table with named columns touch")
     if per_cluster < SPLIT_ROWS:
         return Recommendation(LloydKMeans, parameters, f"too few for splits: {found}")
     return Recommendation(DPM, parameters, f"enough for splits: {found}")
