@@ -92,7 +92,7 @@ def fit(
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file with a table [labels] of texts for columns in the report, e.g. --labels "
+            help="TOML file with a table of texts, `labels`, for columns in the report, e.g. --labels "
             "labels.toml. By default the file of bounds, if it has one."
         ),
     ] = None,

@@ -233,7 +233,8 @@ Describe = Annotated[
     typer.Option(
         metavar="A,B|FILE",
         help="Columns that profiles tell about although clusters are not found by them, e.g. --describe "
-        "ward,insurance. Their bounds are in [describe] in the file of bounds; levels of others are bought.",
+        "ward,insurance. Their bounds are in the table `describe` of the file of bounds; levels of others "
+        "are bought.",
         rich_help_panel="Table",
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,8 +35,8 @@ def profile(
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file with a table [labels] of texts for columns, e.g. --labels labels.toml. A line of "
-            "it: los = 'Days in hospital'."
+            help="TOML file with a table of texts, `labels`, for columns, e.g. --labels labels.toml. A line "
+            "of it: los = 'Days in hospital'."
         ),
     ] = None,
     as_csv: Annotated[
@@ -47,7 +48,8 @@ def profile(
 ) -> None:
     """Say what is in each cluster: a sentence, and a table with 95 % intervals. Spends nothing."""
     check_new(as_csv, force=force)
-    found, texts = load(release).profiles, read_labels(labels)
+    loaded, texts = load(release), read_labels(labels)
+    found = loaded.profiles
     if found is None:
         raise ParameterError(
             f"{release} must have profiles, got none. Fit with bounds that name columns, or --profiles 0.2"
@@ -65,6 +67,8 @@ def profile(
         print("\n\n".join(_page(number, sentences[number], entries) for number in chosen))
     elif not quiet:
         print(f"profiles: {as_csv}")
+    if loaded.privacy.seeded and not quiet:
+        print("the noise came from a seed: do not publish", file=sys.stderr)
 
 
 def _as_dict(found: Profiles, sentences: dict[int, str], entries: list[Entry]) -> dict[str, Any]:

@@ -27,8 +27,8 @@ def report(
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file with a table [labels] of texts for columns, e.g. --labels labels.toml. A line of "
-            "it: los = 'Days in hospital'."
+            help="TOML file with a table of texts, `labels`, for columns, e.g. --labels labels.toml. A line "
+            "of it: los = 'Days in hospital'."
         ),
     ] = None,
     force: options.Force = False,

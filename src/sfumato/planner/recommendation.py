@@ -73,8 +73,8 @@ def recommend(
         The budget, as for an estimator.
     bounds : mapping, optional
         As for an estimator. Columns with names are those of a real table, where clusters touch: there, local
-        search finds better centres than splits, above all with a small budget. A category counts as many columns as it has levels here: a grid would need cells
-        along each of them.
+        search finds better centres than splits, above all with a small budget. A category counts as many
+        columns as it has levels here: a grid would need cells along each of them.
 
     Returns
     -------

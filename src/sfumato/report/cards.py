@@ -43,7 +43,7 @@ _GREY = "What is grey is hidden by noise."
 _ALIKE = "No difference from the other records that stands out from the noise: "
 _SIZES = (
     "Sizes on the cards are estimated from the counts of all columns together. The method's own estimates, "
-    "in the tables below, used other noisy numbers. They differ by noise."
+    "in the tables below, used other noisy numbers, and may share rows out in another way."
 )
 
 
@@ -69,7 +69,9 @@ def card_section(release: Release, labels: Mapping[str, str]) -> str:
         records = sum(profiles.size(cluster).value for cluster in rest)
         others = counted(len(rest), f"smaller {group}")
         shown.append(paragraph(f"Without a card: {others}, about {records:,.0f} records in total.", "note"))
-    body = "".join([paragraph(_INTRODUCTION), paragraph(_KEY, "note"), *shown, paragraph(_SIZES, "note")])
+    same = sizes is not None and np.array_equal(sizes.estimates, profiles.sizes.estimates)
+    note = "" if same else paragraph(_SIZES, "note")
+    body = "".join([paragraph(_INTRODUCTION), paragraph(_KEY, "note"), *shown, note])
     return (
         f'<section aria-labelledby="clusters"><h2 id="clusters">The clusters, one by one</h2>{body}</section>'
     )

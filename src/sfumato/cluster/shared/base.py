@@ -61,7 +61,7 @@ from sfumato.domain.columns import (
 from sfumato.domain.levels import with_levels
 from sfumato.domain.scaling import Scaling
 from sfumato.public.doubts import warn_of
-from sfumato.public.models import Model, encode
+from sfumato.public.models import CentreModel, Model, encode
 from sfumato.public.profiles import Profiles
 from sfumato.release import Release
 
@@ -127,6 +127,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             seed=as_seed(self.random_state),
         )
         model = model.moved(domain.measure.inverse) if domain.measure else model
+        if profiles is not None and isinstance(model, CentreModel):
+            model = model.sized(profiles.sizes)  # of the rows nearest to the last centres
         self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles)
         warn_of(self.release_)
         return table

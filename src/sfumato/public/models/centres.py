@@ -12,7 +12,7 @@ from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
 from sfumato.public.grid.synopsis import GridSynopsis
-from sfumato.public.intervals import Sizes
+from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.models.base import check_places, check_sizes
 
 
@@ -86,6 +86,12 @@ class CentreModel:
     def partition(self) -> Voronoi:
         """Rows nearest to each centre."""
         return Voronoi(self.cluster_centers)
+
+    def sized(self, sizes: Sizes) -> CentreModel:
+        """The same centres with sizes that were counted around them, with intervals."""
+        assert sizes.ends is not None
+        stds = (sizes.ends[1] - sizes.ends[0]) / 2 / half_widths(np.ones(1))
+        return replace(self, cluster_sizes=sizes.estimates, size_stds=stds)
 
     def moved(self, measure: Measure) -> CentreModel:
         """The same centres in other units."""
