@@ -55,7 +55,8 @@ def test_round_trip(rows, tmp_path, budget, bounds):
     assert loaded.columns == ("age", "länge")
     assert loaded.method == "GridKMeans"
     own = {"n_clusters": 3, "rule": "rugnik", "n_public": 300, "max_cells": 25}
-    assert loaded.parameters == own | {"missing": "error", "outside": "clip"}
+    shared = {"scale": "bounds", "weights": None, "missing": "error", "outside": "clip", "profiles": "auto"}
+    assert loaded.parameters == own | shared
     assert (loaded.model.cluster_centers == model.cluster_centers_).all()
     assert (loaded.predict(rows) == model.predict(table)).all()
     assert loaded.save(tmp_path / "again.json").read_text() == path.read_text()

@@ -97,7 +97,9 @@ def test_bounds_say_how_many_columns_there_are():
     numbers = {"n": 5_000, "k": 8}
     found = recommend(**numbers, bounds=MIXED)
     assert found == recommend(**numbers, d=4, bounds=MIXED) == recommend(**numbers, d=25, bounds=MIXED)
-    assert found.method is LocalSearchKMeans  # clusters of a table with named columns touch
+    assert found.method is DPM  # levels part the rows
+    numeric = recommend(**numbers, bounds={"age": (0, 9), "income": (0, 99), "hours": (0, 9)})
+    assert numeric.method is LocalSearchKMeans  # clusters touch
     assert plan(**numbers, bounds=MIXED).method == recommend(**numbers, bounds=MIXED).method.__name__
     assert recommend(**numbers, bounds=([0, 0], [1, 2])) == recommend(**numbers, d=2)
     for call in (recommend, plan):

@@ -122,7 +122,7 @@ def plan(
     budget = {} if wanted else options.as_parameters(epsilon, delta, rho)
     if method is None:
         assert rows is not None
-        method, reason = _recommended(rows, d, clusters, budget or {"epsilon": 1.0})
+        method, reason = _recommended(rows, d, clusters, budget or {"epsilon": 1.0}, shared["bounds"])
     number = _number(method, clusters, rows)
     methods.make(method, number, own, shared)  # or an error
     if wanted:
@@ -219,11 +219,11 @@ def _print_json(method: str, reason: str | None, priced: PricedPlan, found: Fore
 
 
 def _recommended(
-    rows: float, columns: int, clusters: int | None, budget: dict[str, float]
+    rows: float, columns: int, clusters: int | None, budget: dict[str, float], bounds: Any
 ) -> tuple[str, str]:
     from sfumato.planner import recommend
 
-    found = recommend(rows, columns, clusters, **budget)
+    found = recommend(rows, columns, clusters, bounds=bounds, **budget)
     names = {cls: name for name, cls in methods.BUILT_IN.items()}
     return names[found.method.__name__], found.reason
 

@@ -49,6 +49,12 @@ class ColumnError:
         return self.error / self.width
 
 
+def has_categories(bounds: object) -> bool:
+    """Whether bounds that name columns give any of them levels without an order."""
+    blocks = read_bounds(plain(bounds), None, Unit())[1].blocks
+    return any(block.kind == "simplex" for block in blocks)
+
+
 def n_coordinates(bounds: object, d: int | None) -> int:
     """Number of coordinates of a table: its columns, with categories and cycles written out.
 

@@ -13,7 +13,7 @@ from sfumato.cluster.shared.candidates import MAX_CLUSTERS
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
 from sfumato.domain.columns import names_columns
 from sfumato.domain.constraints import positive, whole
-from sfumato.planner.columns import n_coordinates
+from sfumato.planner.columns import has_categories, n_coordinates
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
@@ -73,8 +73,8 @@ def recommend(
         The budget, as for an estimator.
     bounds : mapping, optional
         As for an estimator. Columns with names are those of a real table, where clusters touch: there, local
-        search finds better centres than splits, above all with a small budget. A category counts as many
-        columns as it has levels here: a grid would need cells along each of them.
+        search finds better centres than splits, above all with a small budget, unless categories part the
+        rows. A category counts as many columns as it has levels here: a grid would need cells along each.
 
     Returns
     -------
@@ -100,12 +100,13 @@ def recommend(
     budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
     parameters = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
     found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
-    few_rows = per_cluster < GRID_ROWS and not names_columns(bounds)
+    is_table = names_columns(bounds)
+    few_rows = per_cluster < GRID_ROWS and not is_table
     if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or few_rows):
         return Recommendation(GridKMeans, parameters, f"few columns and {found}")
     if k is None:
         return Recommendation(DPM, parameters, "finds the number of clusters by itself")
-    if names_columns(bounds) and k <= MAX_CLUSTERS:
+    if is_table and k <= MAX_CLUSTERS and not has_categories(bounds):
         return Recommendation(LocalSearchKMeans, parameters, "clusters of a table with named columns touch")
     if per_cluster < SPLIT_ROWS:
         return Recommendation(LloydKMeans, parameters, f"too few for splits: {found}")

@@ -245,7 +245,7 @@ def test_one_row_stays_within_the_sensitivity_with_categories(n_numbers, n_level
                 assert np.abs(state).sum() <= declared.l1
                 assert sum(int(v) ** 2 for v in state) <= declared.l2_squared
                 reached = max(reached, np.abs(state).sum() / declared.l1)
-    assert reached > 0.5
+    assert reached > 0.4
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 10, 50])
