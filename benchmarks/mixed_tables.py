@@ -212,7 +212,7 @@ def render(measured: dict[str, Any]) -> str:
         "released centre and the likeliest level of each category; each row counts with its nearest prototype. Missing levels "
         'count as "other". Costs are over that of the best without privacy: the best of '
         f"`kmodes` 0.12.2 ({N_STARTS} starts on {measured['kmodes rows']:,} rows, because of its speed, then finished on all rows) and of a "
-        f"batch version ({N_STARTS} starts on all rows). Mean ± standard deviation over {measured['seeds']} seeds (methods that are not recommended: {min(measured['seeds'], OTHER_SEEDS)}). MST and AIM make a synthetic "
+        f"batch version ({N_STARTS} starts on all rows). Mean ± standard deviation over {measured['seeds']} seeds (at least {min(measured['seeds'], OTHER_SEEDS)} for methods that are not recommended). MST and AIM make a synthetic "
         f"table at the same budget (dpmm 0.1.9, numbers in {N_BINS} bins between the bounds), from which k-prototypes takes the best "
         f"of {N_STARTS} starts ({settings}).",
         "",

@@ -27,7 +27,7 @@ PEER, UNSCALED = "diffprivlib", "scale=None"
 UNSCALED_TABLE = "adult_full"
 # Inertia over that of non-private k-means, and error of a centre in per cent of a column's width: at most.
 TARGETS = {1.0: (1.03, 2.0), 0.1: (1.15, 10.0)}
-# M. Diaa, T. Humphries, F. Kerschbaum, FastLloyd, USENIX Security 2025 (arXiv:2405.02437): Adult at epsilon 1.
+# A. Diaa, T. Humphries, F. Kerschbaum, FastLloyd, USENIX Security 2025 (arXiv:2405.02437): Adult at epsilon 1.
 FAST_LLOYD = {("adult_full", 1.0): 1.19}
 OUR_WARNINGS = tuple(
     each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Warning)
@@ -207,7 +207,7 @@ def numeric_section(measured: dict[str, Any], cells: Cells) -> list[str]:
         f"{shapes}. The tables go in as they are, with the bounds listed below, delta {DELTA:g} and default parameters, which give "
         "a sixth of the budget to profiles. Inertia is in units of the bounds, over non-private k-means (scikit-learn, best of 10 "
         f"starts) in the same units on the same clipped rows: mean ± standard deviation over {measured['seeds']} seeds "
-        f"(methods that are not recommended and diffprivlib: {min(measured['seeds'], OTHER_SEEDS)}). In "
+        f"(at least {min(measured['seeds'], OTHER_SEEDS)} for methods that are not recommended and diffprivlib). In "
         "parentheses: the error of a centre against the mean of the rows that it is nearest to, in per cent of the width of a "
         "column, as the median over all centres and seeds; the worst column, then the median column. The number of clusters is "
         "given. diffprivlib 0.6.6 has rows scaled for it and pure epsilon. FastLloyd: what its authors publish for Adult at epsilon 1; "
