@@ -87,7 +87,7 @@ def test_json(call, budget):
 def test_all_pairs_are_the_default(call):
     done = call("audit", *QUICK, "--epsilon", 1, "--json", "--quiet")
     names = {found["pair"] for found in json.loads(done.stdout)["pairs"]}
-    assert names == {"outlier", "duplicate", "emptied cluster", "border", "nobody", "person"}
+    assert names == {"outlier", "duplicate", "emptied cluster", "border", "nobody", "person", "patient"}
 
 
 def test_refusals(call):

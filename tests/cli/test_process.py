@@ -33,7 +33,7 @@ def test_five_commands_of_the_docs(trips, shell, silent_about, tmp_path):
         done = shell(*arguments)
         said += done.stdout + done.stderr
     assert "--method grid-kmeans: few columns" in said
-    assert "epsilon 0.95" in said
+    assert "grid: epsilon 0.791667" in said
     assert re.search(r"trips +epsilon=2 +epsilon=1 +epsilon=1 +open", said)
     silent_about(said)
     assert Release.load("release.json").columns == ("east", "north")
@@ -50,8 +50,10 @@ def test_json_is_all_that_stdout_holds(trips, shell, bounds, silent_about):
     assert found["privacy"] == json.loads(json.dumps(release.privacy.to_dict()))
     assert found["report"] is found["bounds_privacy"] is None
     assert done.stderr.splitlines() == [
-        "rows: epsilon 0.05, discrete Laplace",
-        "grid: epsilon 0.95, discrete Laplace",
+        "rows: epsilon 0.0416667, discrete Laplace",
+        "grid: epsilon 0.791667, discrete Laplace",
+        "table: epsilon 0.0416667, discrete Laplace",
+        "profiles: epsilon 0.125, discrete Laplace",
     ]
     silent_about(done.stdout + done.stderr)
 

@@ -45,7 +45,7 @@ def test_an_interrupt_while_a_file_is_written(warm, tmp_path, ledger, name, plac
 def test_an_interrupted_page_keeps_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     write_whole(path, "old")
-    monkeypatch.setattr(report, "render", lambda _: "new")
+    monkeypatch.setattr(report, "render", lambda *_: "new")
     monkeypatch.setattr("os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         report.write(None, path)

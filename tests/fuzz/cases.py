@@ -18,7 +18,7 @@ import sklearn
 from hypothesis import HealthCheck, Phase, given, settings
 from sklearn.exceptions import NotFittedError
 
-from sfumato.errors import GuaranteeWarning, SfumatoError
+from sfumato.errors import GuaranteeWarning, NoiseWarning, SfumatoError
 
 TOTAL = int(os.environ.get("SFUMATO_FUZZ_CASES", "0"))
 N_SHARDS = 8 if TOTAL else 1  # of each test, for progress and for workers to share
@@ -86,6 +86,7 @@ def attempt(call, *arguments, secrets=(), **keywords):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("error")
         warnings.simplefilter("always", GuaranteeWarning)
+        warnings.simplefilter("always", NoiseWarning)
         warnings.filterwarnings("always", "X (does not have valid|has) feature names", UserWarning)
         try:
             found = call(*arguments, **keywords)
