@@ -310,7 +310,7 @@ def test_profiles_are_attacked_too():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-5}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("budget", [{"epsilon": 2}], ids=str)  # all kinds: python -m benchmarks audit
 def test_whole_patients_with_categories_and_profiles(budget):
     (found,) = audit_estimator(LloydKMeans(2, **budget), [PAIRS["patient"]], n_runs=500)
     assert not found.broken
