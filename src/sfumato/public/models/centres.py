@@ -90,7 +90,8 @@ class CentreModel:
     def sized(self, sizes: Sizes) -> CentreModel:
         """The same centres with sizes that were counted around them, with intervals."""
         assert sizes.ends is not None
-        stds = (sizes.ends[1] - sizes.ends[0]) / 2 / half_widths(np.ones(1))
+        # The lower ends may be cut off at 0.
+        stds = (sizes.ends[1] - sizes.estimates) / half_widths(np.ones(1))
         return replace(self, cluster_sizes=sizes.estimates, size_stds=stds)
 
     def moved(self, measure: Measure) -> CentreModel:
