@@ -23,7 +23,7 @@ from sfumato.cluster import DPM, DensityTree
 run_module = import_module("sfumato.curator.run")
 pytestmark = [WEAK, pytest.mark.usefixtures("quick")]
 CHEAP = [LloydKMeans, LloydKMeans, LloydKMeans, DensityTree, DPM]
-FRACTION = float(os.environ.get("SFUMATO_CASES", "800")) / 10_000  # of the cases of the slow suite
+FRACTION = float(os.environ.get("SFUMATO_CASES", "400")) / 10_000  # of the cases of the slow suite
 N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together if SFUMATO_CASES=10000
     "arrays": (50, 2500),
     "text": (20, 1000),

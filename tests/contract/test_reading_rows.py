@@ -24,7 +24,7 @@ from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.people import cap_rows
 from sfumato.private.reading import read_coordinates, read_people
 
-FRACTION = float(os.environ.get("SFUMATO_CASES", "800")) / 10_000  # of the cases of the slow suite
+FRACTION = float(os.environ.get("SFUMATO_CASES", "400")) / 10_000  # of the cases of the slow suite
 N_CASES = {  # of each medium in the default suite, and in all tests: 10,000 together if SFUMATO_CASES=10000
     "text": (60, 1500),
     "text in folders": (15, 700),
