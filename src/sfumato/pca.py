@@ -26,7 +26,7 @@ from sfumato.domain.constraints import whole
 from sfumato.domain.partitions import Voronoi, project
 from sfumato.domain.scaling import Scaling
 from sfumato.errors import DataError, NoiseWarning
-from sfumato.projection import ball_around, with_cost
+from sfumato.projection import ball_around, projected_points, with_cost
 from sfumato.public.means import shrunk_means
 from sfumato.public.mixtures.covariances import centred
 from sfumato.public.reach import Reach, distance_edges
@@ -213,9 +213,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Projected rows or, more usefully, released centres.
         """
         check_is_fitted(self, "components_")
-        points = checked(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
-        if points.shape[1] != len(self.components_):
-            raise DataError(f"`X` must have {len(self.components_)} columns, got {points.shape[1]}")
+        points = projected_points(X, len(self.components_))
         measure, middle = self._domain.measure, self._domain.measured.midpoint
         mean = measure.of(self.mean_)
         moves = points - (mean - middle) @ self.components_.T

@@ -116,9 +116,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Projected rows or, more usefully, released centres.
         """
         check_is_fitted(self, "components_")
-        points = checked(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
-        if points.shape[1] != len(self.components_):
-            raise DataError(f"`X` must have {len(self.components_)} columns, got {points.shape[1]}")
+        points = projected_points(X, len(self.components_))
         middle = self._domain.midpoint
         return self._domain.clip(middle + (points - self.components_ @ middle) @ self.components_)
 
@@ -147,6 +145,14 @@ def with_cost(ball: Ball, paid: tuple[PrivacyStatement, ...]) -> Ball:
         return ball
     center = tuple(Bought(number, paid) for number in ball.center)  # type: ignore[union-attr]
     return Ball(Bought(ball.radius, paid), center)  # type: ignore[arg-type]
+
+
+def projected_points(X: ArrayLike, n_components: int) -> FloatArray:
+    """Points of a projection, checked."""
+    points: FloatArray = checked(lambda: check_array(X, dtype=np.float64, ensure_min_samples=0))
+    if points.shape[1] != n_components:
+        raise DataError(f"`X` must have {n_components} columns, got {points.shape[1]}")
+    return points
 
 
 def ball_around(domain: Domain, components: FloatArray) -> Ball:

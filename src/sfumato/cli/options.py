@@ -241,6 +241,13 @@ Describe = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Overwrite existing files, e.g. --out release.json --force.")
 ]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file with a table of texts, `labels`, for columns, e.g. --labels labels.toml. A line of "
+        "it: los = 'Days in hospital'."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs: --json.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only errors and warnings: --quiet.")]
 Config = Annotated[

@@ -32,13 +32,7 @@ def profile(
         int | None, typer.Option(help="Only this cluster, as `predict` numbers them, e.g. --cluster 2.")
     ] = None,
     noun: Annotated[str, typer.Option(help="What a row is, in the plural, e.g. --noun stays.")] = "rows",
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML file with a table of texts, `labels`, for columns, e.g. --labels labels.toml. A line "
-            "of it: los = 'Days in hospital'."
-        ),
-    ] = None,
+    labels: options.Labels = None,
     as_csv: Annotated[
         Path | None, typer.Option("--csv", help="Write all numbers to a CSV file, e.g. --csv profiles.csv.")
     ] = None,

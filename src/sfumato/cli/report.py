@@ -24,13 +24,7 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="Title of the page, e.g. --title 'Kinds of stays'.")
     ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML file with a table of texts, `labels`, for columns, e.g. --labels labels.toml. A line "
-            "of it: los = 'Days in hospital'."
-        ),
-    ] = None,
+    labels: options.Labels = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
