@@ -19,6 +19,7 @@ if _typing.TYPE_CHECKING:
         LocalSearchKMeans,
         MaxCoverKMeans,
         MorseClustering,
+        PrivateKMeans,
         SourceTargetClustering,
         estimate_bounds,
         estimate_levels,
@@ -38,9 +39,9 @@ if _typing.TYPE_CHECKING:
     __version__: str
 
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
-__all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivatePCA"]
-__all__ += ["PublicScaler", "RandomProjection", "Release", "SourceTargetClustering", "__version__", "check"]
-__all__ += ["check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics"]
+__all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
+__all__ += ["PrivateKMeans", "PrivatePCA", "PublicScaler", "RandomProjection", "Release", "SourceTargetClustering", "__version__"]
+__all__ += ["check", "check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics"]
 __all__ += ["progress", "recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,39 +13,23 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from sfumato.budget import Ledger, Plan, PricedPlan, PrivacyStatement, Step, calibrate
+from sfumato.budget import Ledger, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.budget.paid_rows import check_cost_follows, paid_rows, paid_table
+from sfumato.cluster.shared.components import Components, ask_components, ask_frame, component_steps
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, Number, as_budget, as_seed
-from sfumato.curator import NoisySums, Questions, moments_sensitivity, open_table, run, sums_sensitivity
+from sfumato.curator import Questions, open_table, run
 from sfumato.domain import Ball, Domain, FloatArray, Unit
 from sfumato.domain.arrays import checked, numbers
 from sfumato.domain.columns import check_names
 from sfumato.domain.constraints import whole
-from sfumato.domain.partitions import Voronoi, project
+from sfumato.domain.partitions import project
 from sfumato.domain.scaling import Scaling
 from sfumato.errors import DataError, NoiseWarning
 from sfumato.projection import ball_around, projected_points, with_cost
-from sfumato.public.means import shrunk_means
-from sfumato.public.mixtures.covariances import centred
-from sfumato.public.reach import Reach, distance_edges
 
 MOST_COLUMNS = 2000  # a limit: the moments of more columns are millions of integers
-# Chosen on simulated tables with 5 to 60 columns: docs/pipelines.md
-MEAN_SHARE, DISTANCE_SHARE = Fraction(1, 10), Fraction(1, 20)  # of the budget; the rest buys moments
-WITHIN = 0.9  # share of the rows whose displacements are not clipped
-BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 ROUNDING = 1e-6  # relative allowance for the rounding of projected rows
-
-
-class Components(NamedTuple):
-    """Released principal components, in measured units."""
-
-    mean: FloatArray  # (d,)
-    directions: FloatArray  # (p, d); orthonormal, the one of the largest variance first
-    variances: FloatArray  # (p,)
-    total: float  # variance over all directions
-    noise: float  # largest variance that noise alone is likely to show
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -243,11 +226,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         whole(MOST_COLUMNS)("n_features", n_features)
         whole(n_features)("n_components", self.n_components)
         domain = self._measured(n_features).measured
-        plan = Plan(
-            Step("mean", MEAN_SHARE, sensitivity=sums_sensitivity(domain)),
-            Step("distances", DISTANCE_SHARE),
-            Step("moments", 1 - MEAN_SHARE - DISTANCE_SHARE, sensitivity=moments_sensitivity(domain, "full")),
-        )
+        plan = Plan(*component_steps(domain, Fraction(1)))
         return calibrate(plan, as_budget(self.epsilon, self.delta, self.rho), self._unit.max_rows)
 
     def _promise(self, priced: PricedPlan) -> PrivacyStatement:
@@ -273,7 +252,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return np.ascontiguousarray(measured - self._domain.measured.midpoint)
 
     def _ask(self, curator: Questions) -> Components:
-        return ask_components(curator, int(self.n_components))
+        return ask_components(curator, ask_frame(curator), int(self.n_components))
 
     def _publish(self, found: Components) -> None:
         self.components_ = found.directions
@@ -327,41 +306,6 @@ def _as_arrow(X: Any) -> pa.Table:
         return X.to_arrow() if hasattr(X, "to_arrow") else pa.table(X)
     # Raised outside the handler, so that no traceback contains Arrow's message, which quotes the value.
     raise DataError("each column of `X` must hold values of one type, got several in one of them")
-
-
-def ask_components(curator: Questions, n_components: int) -> Components:
-    """Components of the rows of a curator, whose plan must be that of `PrivatePCA`.
-
-    Displacements from a noisy mean are short, and the noise in their products grows with the square of the
-    radius to which they are clipped. So the mean and the radius are bought first.
-    """
-    domain, everything = curator.domain, Voronoi(curator.domain.midpoint[None])
-    sums = curator.sums("mean", everything, domain.midpoint[None], np.array([domain.reach]))
-    origin = domain.clip(domain.midpoint + shrunk_means(sums.sums, _sizes(sums), sums.sum_std))
-    edges = distance_edges(domain, BINS_PER_OCTAVE, N_OCTAVES)
-    noisy = curator.distances("distances", everything, origin, edges)
-    radius = Reach.read(noisy.values, edges, noisy.std).holding(WITHIN)
-    moments = curator.moments("moments", everything, origin, np.array([radius]), "full")
-    sizes = _sizes(moments)
-    move = shrunk_means(moments.sums, sizes, moments.sum_std)
-    covariance = centred(moments.seconds / sizes[:, None, None], move)[0]
-    values, vectors = np.linalg.eigh(covariance)
-    directions = vectors[:, ::-1][:, :n_components].T
-    largest = directions[np.arange(n_components), np.abs(directions).argmax(axis=1)]
-    d = domain.n_features
-    return Components(
-        domain.clip(origin + move)[0],
-        np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0)[:, None]),
-        np.maximum(values[::-1][:n_components], 0.0),
-        float(np.maximum(values, 0.0).sum()),
-        # Norm of a symmetric matrix of d x d independent entries.
-        2 * math.sqrt(d) * float(moments.second_std[0] / sizes[0]),
-    )
-
-
-def _sizes(noisy: NoisySums) -> FloatArray:
-    """Numbers of rows to divide by: a number lost in its noise is replaced by the noise."""
-    return np.maximum(noisy.sizes, max(1.0, noisy.size_std))
 
 
 def _centred(domain: Domain) -> Domain:

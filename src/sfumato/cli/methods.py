@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GROUP = "sfumato.methods"  # entry points: name = "package.module:EstimatorClass"
 BUILT_IN = {
+    "kmeans": "PrivateKMeans",
     "dpm": "DPM",
     "grid-kmeans": "GridKMeans",
     "lloyd-kmeans": "LloydKMeans",

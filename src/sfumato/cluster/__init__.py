@@ -10,6 +10,7 @@ from sfumato.cluster.local_search_kmeans import LocalSearchKMeans
 from sfumato.cluster.max_cover_kmeans import MaxCoverKMeans
 from sfumato.cluster.mog import DPMoG
 from sfumato.cluster.morse import MorseClustering
+from sfumato.cluster.private_kmeans import PrivateKMeans
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.bounds import estimate_bounds
 from sfumato.cluster.shared.caps import suggest_max_rows
@@ -18,5 +19,5 @@ from sfumato.cluster.source_target import SourceTargetClustering
 from sfumato.public.grid.size import grid_size
 
 __all__ = ["DPDBSCAN", "DPM", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans", "LloydKMeans"]
-__all__ += ["LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivateClusterer"]
+__all__ += ["LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivateClusterer", "PrivateKMeans"]
 __all__ += ["SourceTargetClustering", "estimate_bounds", "estimate_levels", "grid_size", "suggest_max_rows"]

@@ -143,8 +143,9 @@ class Curator(Questions):
         origins: FloatArray,
         edges: FloatArray,
         projection: FloatArray | None = None,
+        scales: FloatArray | None = None,
     ) -> Noisy:
-        return self._release(step, _projected(Distances(partition, origins, edges), projection))
+        return self._release(step, _projected(Distances(partition, origins, edges, scales), projection))
 
     def sums(
         self,
@@ -168,11 +169,12 @@ class Curator(Questions):
         origins: FloatArray,
         radii: FloatArray,
         shape: MomentShape,
+        projection: FloatArray | None = None,
         *,
         soft: bool = False,
     ) -> NoisyMoments:
         aggregate = _moments(partition, origins, radii, shape, soft)
-        noisy = self._release(step, aggregate)
+        noisy = self._release(step, _projected(aggregate, projection))
         sizes, clipped, sums, seconds = aggregate.unpack(noisy.values)
         size_std, unit = noisy.std / COUNT_WEIGHT, noisy.std / LATTICE_RADIUS
         return NoisyMoments(sizes, clipped, sums, size_std, unit * radii, seconds, unit * radii**2)

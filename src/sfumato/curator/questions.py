@@ -106,8 +106,12 @@ class Questions(Protocol):
         origins: FloatArray,
         edges: FloatArray,
         projection: FloatArray | None = None,
+        scales: FloatArray | None = None,
     ) -> Noisy:
-        """Noisy histogram of the rows' distances from the public origin of their group, over all groups."""
+        """Noisy histogram of the rows' distances from the public origin of their group, over all groups.
+
+        They are measured in units of the group's public scale, if scales are given.
+        """
         raise _unanswered(self, step)
 
     def sums(
@@ -128,6 +132,7 @@ class Questions(Protocol):
         origins: FloatArray,
         radii: FloatArray,
         shape: MomentShape,
+        projection: FloatArray | None = None,
         *,
         soft: bool = False,
     ) -> NoisyMoments:
@@ -195,12 +200,21 @@ def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensiti
 
 
 def moments_sensitivity(
-    domain: Domain, shape: MomentShape, *, soft: bool = False, n_components: int = 1
+    domain: Domain,
+    shape: MomentShape,
+    *,
+    n_columns: int | None = None,
+    soft: bool = False,
+    n_components: int = 1,
 ) -> Sensitivity:
-    """Sensitivity of `Curator.moments`. `n_components` matters only if rows are shared."""
+    """Sensitivity of `Curator.moments`, for rows or for their projections to `n_columns` columns.
+
+    `n_components` matters only if rows are shared.
+    """
+    n_columns = n_columns or domain.n_features
     if soft:
-        return SoftMoments.sensitivity_in(domain.n_features, shape, n_components)
-    return GroupedMoments.sensitivity_in(domain.n_features, shape)
+        return SoftMoments.sensitivity_in(n_columns, shape, n_components)
+    return GroupedMoments.sensitivity_in(n_columns, shape)
 
 
 def nearest_sensitivity(domain: Domain, n_points: int) -> Sensitivity:

@@ -123,30 +123,51 @@ def refine(
     merged = curator.domain.settled(merge(cells))
     noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
     reach = Reach.read(distances.values, edges, distances.std)
-    return _last_round(curator, merged, reach.widened(_widening(cells, merged)), noise)
+    return last_round(curator, f"displacements {N_ROUNDS}", merged, reach.widened(_widening(cells, merged)), noise)
 
 
 def _edges(domain: Domain) -> FloatArray:
     return distance_edges(domain, BINS_PER_OCTAVE, N_OCTAVES)
 
 
-def _last_round(curator: Questions, centers: FloatArray, reach: Reach, noise: float) -> CentreModel:
-    """The last round: move centres to the means of their groups, and estimate their errors."""
-    scale = np.sqrt(curator.domain.n_features)
-    radius = last_radius(reach, noise * scale)
-    radii = np.full(len(centers), radius)
-    noisy = curator.sums(f"displacements {N_ROUNDS}", Voronoi(centers), centers, radii)
+def last_round(
+    curator: Questions,
+    step: str,
+    centers: FloatArray,
+    reach: Reach,
+    noise: float,
+    scales: FloatArray | None = None,
+) -> CentreModel:
+    """Move centres to the means of their groups for the last time, and estimate their errors.
+
+    Parameters
+    ----------
+    curator : Questions
+    step : str
+        Of sums, in the curator's plan.
+    centers : float array of shape (k, d)
+    reach : Reach
+        Distances of rows from the centres.
+    noise : float
+        As for `last_radius`, but per coordinate.
+    scales : float array of shape (k,), optional
+        Units of the distances in `reach`, for each centre.
+    """
+    scales = np.ones(len(centers)) if scales is None else scales
+    root = np.sqrt(curator.domain.n_features)
+    radius = last_radius(reach, noise * root)
+    noisy = curator.sums(step, Voronoi(centers), centers, radius * scales)
     cells = _moved(curator.domain, centers, noisy, reach)
     of_noise = mean_stds(noisy.sums, _divisors(noisy), noisy.sum_std, noisy.size_std)
-    of_clipping = ONE_SIDED * reach.beyond(radius) / scale
+    of_clipping = ONE_SIDED * reach.beyond(radius) * scales[:, None] / root
     moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
-    spread = np.sqrt(reach.mean_square)
+    spread = np.sqrt(reach.mean_square) * scales
     # Where noise hides how far rows are, a whole group may have been on the other side of a border.
-    changed = moving / spread if spread > 0 else np.ones(len(moving))
+    changed = np.divide(moving, spread, out=np.ones(len(moving)), where=spread > 0)
     return CentreModel(
         cells.centers,
         cells.sizes,
-        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / scale) ** 2),
+        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / root) ** 2),
         size_stds=np.hypot(noisy.size_std, cells.sizes * changed),
     )
 

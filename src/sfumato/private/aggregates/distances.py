@@ -28,9 +28,11 @@ class Distances(Aggregate):
     partition: Partition
     origins: FloatArray  # (n_groups, d)
     edges: FloatArray  # (n_bins - 1,); increasing, positive
+    scales: FloatArray | None = None  # (n_groups,); positive; distances are divided by that of the group
 
     def __post_init__(self) -> None:
         check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])
+        check_shape("scales", self._scales, self.partition.n_cells)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -42,13 +44,23 @@ class Distances(Aggregate):
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Count the rows of a block at their distances."""
         check_columns(rows, self.origins.shape[1])
-        _count_distances(rows, self.partition.index(rows), self.origins, self.edges**2, state)
+        groups = self.partition.index(rows)
+        _count_distances(rows, groups, self.origins, self._scales**2, self.edges**2, state)
         return state
+
+    @property
+    def _scales(self) -> FloatArray:
+        return np.ones(len(self.origins)) if self.scales is None else self.scales
 
 
 @numba.njit(cache=True, nogil=True)
 def _count_distances(
-    rows: FloatArray, groups: IntArray, origins: FloatArray, squared_edges: FloatArray, state: IntArray
+    rows: FloatArray,
+    groups: IntArray,
+    origins: FloatArray,
+    squared_scales: FloatArray,
+    squared_edges: FloatArray,
+    state: IntArray,
 ) -> None:
     for i in range(rows.shape[0]):
         group = groups[i]
@@ -58,6 +70,7 @@ def _count_distances(
         for j in range(rows.shape[1]):
             gap = rows[i, j] - origins[group, j]
             squares += gap * gap
+        squares /= squared_scales[group]
         low, high = 0, squared_edges.shape[0]
         while low < high:
             middle = (low + high) // 2

@@ -1,0 +1,200 @@
+"""k-means by halving along released directions: the default for tables of three columns and more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.budget import Plan, Step
+from sfumato.cluster.shared.base import PrivateClusterer
+from sfumato.cluster.shared.components import Frame, ask_components, ask_frame, component_steps, frame_steps
+from sfumato.cluster.shared.habits import CentreHabits
+from sfumato.cluster.shared.halving import halved, halving_steps
+from sfumato.cluster.shared.parameters import Auto, parameter
+from sfumato.cluster.shared.refine import last_radius, last_round
+from sfumato.cluster.shared.rounds import SCALED_EDGES, SEEN_ABOVE, WITHIN, Cells, moved, round_steps, scaled_reach
+from sfumato.cluster.shared.traits import Refinement, Traits, Visible
+from sfumato.curator import Questions, sums_sensitivity
+from sfumato.domain import Domain, FloatArray
+from sfumato.domain.constraints import auto_or, whole
+from sfumato.domain.partitions import Voronoi
+from sfumato.projection import orthonormal
+from sfumato.public.kmeans import merged_into
+from sfumato.public.models import CentreModel
+
+MAX_CLUSTERS = 1000  # a limit: Ward's merging of the cells takes memory quadratic in their number
+MOST_DIRECTIONS = 64
+MOMENT_COLUMNS = 2048  # a limit: the moments of more columns are millions of integers
+PURE_COLUMNS = 12  # without a delta; the noise in moments grows with the square of their number
+DIRECTIONS_SEED = 2026  # public: the directions are the same in every run
+
+# Tuned: docs/notes/constants.md#private-kmeans
+CELLS_PER_CLUSTER, LEAST_CELLS = 4, 64
+FRAME_SHARE, DIRECTIONS_SHARE = Fraction(3, 100), Fraction(13, 100)  # the second has the first in it
+HALVING_SHARE = Fraction(20, 100)
+CELL_SHARE, CENTRE_SHARE = Fraction(24, 100), Fraction(15, 100)
+N_CELL_ROUNDS, N_CENTRE_ROUNDS = 4, 3
+EXTRA_DIRECTIONS = 6  # beyond log2(k), where directions are random
+
+
+class PrivateKMeans(CentreHabits, PrivateClusterer):
+    """k-means for tables of any width, whatever their bounds: the method to try first.
+
+    Noisy second moments show the directions along which the rows vary most. Along these, cells are halved
+    where rows vary, more of them than there are clusters. Noisy k-means rounds move the cells, which are then
+    merged into clusters at no cost, and moved again. All of this happens in the few released directions, where
+    noise is small. A last round gives the means in all columns.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, at most 1000.
+    n_components : int or "auto"
+        Maximum number of directions, at most 64. "auto" takes those whose variance stands out from the noise.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Estimated number of rows per cluster.
+    cluster_center_stds_, cluster_size_stds_ : ndarray
+        Standard deviations of the error of centres and sizes.
+    n_clusters_ : int
+
+    Privacy
+    -------
+    Unit: one row, added or removed. "mean" and "distances" release a noisy mean and a noisy histogram of the
+    distances from it, "moments" the noisy second moments of all columns. Everything later is asked about rows
+    that are projected to released or public directions. "spread", "cell distances", "centre distances" and
+    "last distances" are histograms of distances; "halves" releases sizes, sums and second moments along the
+    directions, "cell means" and "centre means" sizes and clipped sums, of disjoint groups; "last means" the
+    same in all columns. All steps are always asked, so the spend does not depend on the data. Bounds and
+    parameters are public. Cells, merges and moves depend on released values only. Not private: `predict` and
+    ``labels_``. Proof: docs/proofs/kmeans.md.
+
+    References
+    ----------
+    - C. Dwork, K. Talwar, A. Thakurta, L. Zhang. Analyze Gauss: optimal bounds for privacy-preserving
+      principal component analysis. STOC 2014.
+    - D. Boley. Principal direction divisive partitioning. Data Mining and Knowledge Discovery 2, 1998.
+    - D. Su, J. Cao, N. Li, E. Bertino, H. Jin. Differentially private k-means clustering. CODASPY 2016.
+
+    Examples
+    --------
+    >>> from sfumato.datasets import separated_gaussians
+    >>> X, _ = separated_gaussians(20_000, n_clusters=5, n_features=30, random_state=0)
+    >>> model = PrivateKMeans(5, epsilon=1.0, delta=1e-6, bounds=(-1, 1), random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (5, 30)
+    """
+
+    n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
+    _: KW_ONLY
+    n_components: int | Auto = parameter(auto_or(whole(MOST_DIRECTIONS)), default="auto")
+
+    def traits(self, domain: Domain, n_clusters: int) -> Traits:
+        """What a forecast needs to know."""
+        n_columns = domain.n_features if self._asks_moments(domain) else 0
+        return Traits(
+            visible=(Visible("cell means", SEEN_ABOVE), Visible("last means", SEEN_ABOVE)),
+            size_step="last means",
+            n_integers=max(n_columns**2, self._n_cells * 2 * self._most_directions(domain)),
+            refinement=Refinement(
+                "last means",
+                distances="last distances",
+                splits=None,
+                n_part_rounds=N_CENTRE_ROUNDS,
+                within=WITHIN,
+                edges=_edges,
+                last_radius=last_radius,
+            ),
+        )
+
+    def _plan(self, domain: Domain) -> Plan:
+        n_columns = self._most_directions(domain)
+        in_directions = sums_sensitivity(domain, n_columns)
+        first = DIRECTIONS_SHARE if self._asks_moments(domain) else FRAME_SHARE
+        ask_first = component_steps if self._asks_moments(domain) else frame_steps
+        steps = [*ask_first(domain, first)]
+        steps += halving_steps(domain, HALVING_SHARE, self._n_cells, n_columns)
+        steps += round_steps("cell", CELL_SHARE, N_CELL_ROUNDS, in_directions)
+        steps += round_steps("centre", CENTRE_SHARE, N_CENTRE_ROUNDS, in_directions)
+        last = 1 - first - HALVING_SHARE - CELL_SHARE - CENTRE_SHARE
+        steps += round_steps("last", last, 1, sums_sensitivity(domain))
+        return Plan(*steps)
+
+    def _cluster(self, curator: Questions) -> CentreModel:
+        frame = ask_frame(curator)
+        projection, rest = self._directions(curator, frame)
+        halves = halved(curator, frame, projection, self._n_cells, self.n_clusters)
+        cells = moved(curator, "cell", N_CELL_ROUNDS, halves.cells, halves.tree, projection)
+        merged = _merged(cells, self.n_clusters)
+        found = moved(curator, "centre", N_CENTRE_ROUNDS, merged, Voronoi(merged.centers), projection)
+        centers = curator.domain.clip(_lifted(found.centers, frame, projection))
+        scales = np.sqrt(found.scales**2 + rest)
+        return _last(curator, Cells(centers, found.sizes, scales), frame)
+
+    def _directions(self, curator: Questions, frame: Frame) -> tuple[FloatArray, float]:
+        """Directions along which rows vary, and the variance along all others.
+
+        They are random if the plan does not pay for moments.
+        """
+        most, n_features = self._most_directions(curator.domain), curator.domain.n_features
+        if not self._asks_moments(curator.domain):
+            rest = (1 - most / n_features) * frame.reach**2
+            return orthonormal(most, n_features, DIRECTIONS_SEED), rest
+        found = ask_components(curator, frame, most)
+        n_clear = max(int((found.variances > found.noise).sum()), min(most, self._fewest))
+        return found.directions[:n_clear], max(found.trace - float(found.variances[:n_clear].sum()), 0.0)
+
+    @property
+    def _n_cells(self) -> int:
+        return max(CELLS_PER_CLUSTER * int(self.n_clusters), LEAST_CELLS)
+
+    @property
+    def _fewest(self) -> int:
+        """Number of directions that are taken whatever the noise."""
+        return math.ceil(math.log2(self.n_clusters)) + 1
+
+    def _most_directions(self, domain: Domain) -> int:
+        most = MOST_DIRECTIONS if self.n_components == "auto" else int(self.n_components)
+        if not self._asks_moments(domain):
+            most = min(most, math.ceil(math.log2(self.n_clusters)) + EXTRA_DIRECTIONS)
+        return min(most, domain.n_features)
+
+    def _asks_moments(self, domain: Domain) -> bool:
+        """Whether moments are worth their price. Without a delta, their noise grows with the columns."""
+        if self._budget().kind == "pure":
+            return domain.n_features <= PURE_COLUMNS
+        return domain.n_features <= MOMENT_COLUMNS
+
+
+def _lifted(centers: FloatArray, frame: Frame, projection: FloatArray) -> FloatArray:
+    """Points in all columns that project to `centers` and are closest to the middle."""
+    return np.asarray(frame.middle + (centers - projection @ frame.middle) @ projection)
+
+
+def _merged(cells: Cells, n_clusters: int) -> Cells:
+    """Cells merged into clusters, at no cost."""
+    centers, sizes = merged_into(cells.centers, cells.sizes, n_clusters)
+    if len(centers) == len(cells.centers):
+        return cells
+    labels = Voronoi(centers).index(cells.centers)
+    squares = cells.scales**2 + ((cells.centers - centers[labels]) ** 2).sum(axis=1)
+    weights = np.maximum(cells.sizes, 1.0)
+    means = np.bincount(labels, weights * squares, len(centers)) / np.bincount(labels, weights, len(centers)).clip(1)
+    return Cells(centers, sizes, np.sqrt(np.where(means > 0, means, np.average(squares, weights=weights))))
+
+
+def _edges(domain: Domain) -> FloatArray:
+    return SCALED_EDGES * domain.reach
+
+
+def _last(curator: Questions, cells: Cells, frame: Frame) -> CentreModel:
+    """The means in all columns of the rows nearest to each centre."""
+    reach = scaled_reach(curator, "last distances", Voronoi(cells.centers), cells, None)
+    noise = curator.noise_of_sums("last means") * len(cells.centers) / max(frame.rows, 1.0)
+    return last_round(curator, "last means", cells.centers, reach, noise, cells.scales)

@@ -1,0 +1,98 @@
+"""Rounds of noisy k-means in which every cell has a radius of its own.
+
+A row's displacement from the centre of its cell is clipped to a radius, and the noise in a cell's sum grows
+with this radius. Cells of one table differ in spread, so each has a scale: a released estimate of how far its
+rows are. One noisy histogram of distances in units of these scales gives the radius that most rows are
+within. How many rows of a cell were clipped is released with its sum. It corrects the cell's scale, for free.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.budget import Sensitivity, Step
+from sfumato.curator import NoisySums, Questions
+from sfumato.domain import FloatArray
+from sfumato.domain.partitions import Partition, Voronoi
+from sfumato.public.means import shrunk_means
+from sfumato.public.reach import Reach
+
+# Tuned: docs/notes/constants.md#private-kmeans
+DISTANCE_SHARE = Fraction(1, 20)  # of a round: for the histogram of distances
+WITHIN = 0.8  # share of the rows that a round does not clip
+SEEN_ABOVE = 2.0  # a size is told from zero if it is this many times the noise in it
+DOUBT = 3.0  # noise in a size, times this: rows that a cell must have for its own scale to count by half
+BINS_PER_OCTAVE = 4
+SCALED_EDGES: FloatArray = 2.0 ** (np.arange(-6 * BINS_PER_OCTAVE, 3 * BINS_PER_OCTAVE + 1) / BINS_PER_OCTAVE)
+
+
+class Cells(NamedTuple):
+    """Released centres with the noisy sizes and the scales of their cells."""
+
+    centers: FloatArray  # (m, p)
+    sizes: FloatArray  # (m,)
+    scales: FloatArray  # (m,); about how far rows of a cell are from its centre
+
+
+def round_steps(name: str, share: Fraction, n_rounds: int, sensitivity: Sensitivity) -> tuple[Step, ...]:
+    """Steps that `moved` asks, for `share` of the whole budget."""
+    return (
+        Step(f"{name} distances", DISTANCE_SHARE * share, repeats=n_rounds),
+        Step(f"{name} means", (1 - DISTANCE_SHARE) * share, repeats=n_rounds, sensitivity=sensitivity),
+    )
+
+
+def scaled_reach(
+    curator: Questions, step: str, groups: Partition, cells: Cells, projection: FloatArray | None
+) -> Reach:
+    """Distances of rows from the centres of their cells, in units of the scales."""
+    noisy = curator.distances(step, groups, cells.centers, SCALED_EDGES, projection, cells.scales)
+    return Reach.read(noisy.values, SCALED_EDGES, noisy.std)
+
+
+def moved(
+    curator: Questions,
+    name: str,
+    n_rounds: int,
+    cells: Cells,
+    groups: Partition,
+    projection: FloatArray | None,
+) -> Cells:
+    """Move centres to the noisy means of their cells, a public number of times.
+
+    Parameters
+    ----------
+    curator : Questions
+        Its plan must have the steps of `round_steps`.
+    name : str
+        Of the steps.
+    n_rounds : int
+    cells : Cells
+    groups : Partition
+        Of the first round. Later, rows belong to the nearest centre.
+    projection : float array of shape (p, d), optional
+    """
+    for _ in range(n_rounds):
+        reach = scaled_reach(curator, f"{name} distances", groups, cells, projection)
+        radii = reach.holding(WITHIN) * cells.scales
+        noisy = curator.sums(f"{name} means", groups, cells.centers, radii, projection)
+        centers = cells.centers + shrunk_means(noisy.sums, divisors(noisy), noisy.sum_std)
+        cells = Cells(centers, np.maximum(noisy.sizes, 0.0), _rescaled(cells.scales, noisy))
+        groups = Voronoi(centers)
+    return cells
+
+
+def divisors(noisy: NoisySums) -> FloatArray:
+    """Sizes to divide by. A size lost in its noise is replaced by the noise, which shortens the move."""
+    return np.maximum(noisy.sizes, max(1.0, SEEN_ABOVE * noisy.size_std))
+
+
+def _rescaled(scales: FloatArray, noisy: NoisySums) -> FloatArray:
+    """Scales of cells, larger where more rows than usual were clipped."""
+    usual, doubt = 1 - WITHIN, DOUBT * noisy.size_std
+    clipped, sizes = np.maximum(noisy.clipped, 0.0), np.maximum(noisy.sizes, 0.0)
+    shares = np.minimum((clipped + usual * doubt) / (sizes + doubt), 1.0)
+    return np.asarray(scales * np.exp(shares - usual))
