@@ -129,13 +129,7 @@ def test_one_row_moves_one_cell_by_one(name):
 def test_kernels_without_the_compiler(name, monkeypatch):
     partition, rows = PARTITIONS[name][0], rows_for(name, 60)
     expected = partition.index(rows)
-    nearest = (
-        "_fill_nearest_of_few",
-        "_fill_nearest_of_many",
-        "_add_scores",
-        "_four_gaps",
-        "_fill_projected",
-    )
+    nearest = ("_fill_nearest_of_few", "_fill_nearest_of_many", "_add_scores", "_four_gaps")
     for kernel in (*nearest, "_fill_projected"):
         monkeypatch.setattr(row_products, kernel, getattr(row_products, kernel).py_func)
     for kernel in ("_fill_leaves", "_fill_likeliest", "_fill_scores"):
