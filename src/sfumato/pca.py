@@ -23,7 +23,7 @@ from sfumato.domain import Ball, Domain, FloatArray, Unit
 from sfumato.domain.arrays import checked, numbers
 from sfumato.domain.columns import check_names
 from sfumato.domain.constraints import whole
-from sfumato.domain.partitions import project
+from sfumato.domain.row_products import project
 from sfumato.domain.scaling import Scaling
 from sfumato.errors import DataError, NoiseWarning
 from sfumato.projection import ball_around, projected_points, with_cost

@@ -14,7 +14,7 @@ from sfumato.budget.bought import Bought, plain, purchases
 from sfumato.budget.paid_rows import check_cost_follows, paid_rows
 from sfumato.domain import Ball, Domain, FloatArray
 from sfumato.domain.arrays import checked
-from sfumato.domain.partitions import project
+from sfumato.domain.row_products import project
 from sfumato.errors import DataError, ParameterError
 
 _ROUNDING = 1e-9  # relative allowance for sums of up to 2^20 products

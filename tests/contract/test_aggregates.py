@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sfumato.budget import Sensitivity
-from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, space
+from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, row_products, space
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.private import aggregates
 from sfumato.private.aggregates.base import Aggregate
@@ -24,7 +24,7 @@ from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.distances import Distances
 from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.mapped import Clipped, Projected
-from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums, coarse, relative_steps
 from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.sparse_cells import SparseCells
@@ -154,6 +154,22 @@ def moments_by_hand(partition, origins, radii, shape, soft):
     return twin
 
 
+def wide_moments_by_hand(origin, radius):
+    def twin(rows):
+        d = len(origin)
+        total = np.zeros((1, 2 + d + d * (d + 1) // 2), dtype=np.int64)
+        for row in rows:
+            first = np.trunc(moments_of(row, origin, radius, "diag")[: 2 + d])
+            units = np.clip((row - origin) * (1 / (radius / 2**14)), -(2.0**400), 2.0**400)
+            norm, limit = np.sqrt(sum(units**2)), 2**14 - 1 - np.ceil(np.sqrt(d) / 2)
+            units = np.rint(units * (limit / norm if norm > limit else 1.0))
+            products = 2 * units[:, None] * units
+            total[0] += np.array([*first, *products[np.triu_indices(d)]], dtype=np.int64)
+        return total
+
+    return twin
+
+
 def marginals_by_hand(partition, low, high, n_bins):
     def twin(rows):
         counts = np.zeros((*low.shape, n_bins), dtype=np.int64)
@@ -276,6 +292,12 @@ def moments(partition, origins, radii, shape, axes, soft=False, **loose):
     kind = SoftMoments if soft else GroupedMoments
     arguments = partition, np.array(origins), np.array(radii), shape
     return Example(kind(*arguments), moments_by_hand(*arguments, soft), axes, loose, slack=1e-7)
+
+
+def wide_moments(origin, radius, axes):
+    aggregate = WideMoments(Tree.root(), np.array([origin]), np.array([radius]), "full")
+    twin = wide_moments_by_hand(np.array(origin), radius)
+    return Example(aggregate, twin, axes, slack=1e-3)  # a few units of 2^14
 
 
 def marginals(partition, low, high, n_bins, axes):
@@ -415,6 +437,11 @@ EXAMPLES = {
         moments(LINE, LINE.means, [0.1, 0.01], "spherical", [np.arange(4) / 3], soft=True),
     ],
     "SparseCells": [sparse_cells(grid) for grid in (*GRIDS, Grid((-1.0, -1.0), (1.0, 1.0), (9, 9)))],
+    "WideMoments": [
+        wide_moments([0.25, -0.5], 0.5, THRESHOLDS),
+        wide_moments([0.5], 0.1, [np.arange(4) / 3]),
+        wide_moments([0.0, 0.0, 0.0], 0.7, CORNERS),
+    ],
     "Swaps": [
         swaps(CENTERS[:3], np.array([[2.0, 2.0], [2.5, 2.0]]), 1.0, l1=ELSEWHERE, l2_squared=ELSEWHERE),
         swaps(CENTERS[:2], np.array([[3.0, -3.0]] * 2), 0.5),
@@ -444,7 +471,7 @@ def exported():
 
 
 def kernels():
-    modules = [grids, partitions, space] + [
+    modules = [grids, partitions, row_products, space] + [
         importlib.import_module(f"sfumato.private.aggregates.{m.name}")
         for m in pkgutil.iter_modules(aggregates.__path__)
     ]

@@ -9,8 +9,9 @@ from scipy.special import softmax
 from scipy.stats import multivariate_normal
 from tests.worlds import rarely
 
-from sfumato.domain import Grid, partitions
-from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi, project
+from sfumato.domain import Grid, partitions, row_products
+from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi
+from sfumato.domain.row_products import project
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.cell_counts import CellCounts
 from sfumato.private.aggregates.distances import Distances
@@ -58,6 +59,8 @@ PARTITIONS = {
     "tree": (grown(4, 6), 4),
     "projected tree": (grown(3, 6, projection=WIDE), 40),
     "root": (Tree.root(), 3),
+    "voronoi in many columns": (Voronoi(RNG.normal(size=(53, 131))), 131),
+    "voronoi of few centres in many columns": (Voronoi(RNG.normal(size=(5, 131))), 131),
 }
 every_partition = pytest.mark.parametrize("name", PARTITIONS)
 
@@ -126,7 +129,10 @@ def test_one_row_moves_one_cell_by_one(name):
 def test_kernels_without_the_compiler(name, monkeypatch):
     partition, rows = PARTITIONS[name][0], rows_for(name, 60)
     expected = partition.index(rows)
-    for kernel in ("fill_nearest", "_fill_leaves", "_fill_projected", "_fill_likeliest", "_fill_scores"):
+    nearest = ("_fill_nearest_of_few", "_fill_nearest_of_many", "_add_scores", "_four_gaps")
+    for kernel in (*nearest, "_fill_projected"):
+        monkeypatch.setattr(row_products, kernel, getattr(row_products, kernel).py_func)
+    for kernel in ("_fill_leaves", "_fill_likeliest", "_fill_scores"):
         monkeypatch.setattr(partitions, kernel, getattr(partitions, kernel).py_func)
     assert (partition.index(rows) == expected).all()
 
@@ -341,24 +347,6 @@ def test_split_moves_only_the_right_halves(seed):
 def test_a_split_keeps_the_projection():
     tree = Tree.root(np.array([[1.0, 1.0]])).split(np.array([0]), np.array([0]), np.array([1.0]))
     assert tree.index(np.array([[0.5, 0.25], [0.5, 0.75]])).tolist() == [0, 1]
-
-
-def test_project_is_the_product():
-    rng = np.random.default_rng(4)
-    rows, matrix = rng.normal(size=(50, 20)), rng.normal(size=(6, 20))
-    assert project(rows, matrix) == pytest.approx(rows @ matrix.T, rel=1e-12, abs=1e-12)
-    whole = rng.integers(-9, 9, size=(50, 20)).astype(float)
-    assert (project(whole, np.rint(matrix * 5)) == whole @ np.rint(matrix * 5).T).all()
-    assert project(np.empty((0, 20)), matrix).shape == (0, 6)
-
-
-def test_project_rounds_a_row_alike_wherever_it_stands():
-    rng = np.random.default_rng(5)
-    rows, matrix = rng.normal(size=(300, 33)), rng.normal(size=(7, 33))
-    whole, order = project(rows, matrix), rng.permutation(300)
-    assert (project(rows[order], matrix) == whole[order]).all()
-    assert (np.concatenate([project(row[None, :], matrix) for row in rows]) == whole).all()
-    assert (project(np.asfortranarray(rows), matrix) == whole).all()
 
 
 SUBSETS = {

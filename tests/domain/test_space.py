@@ -1,6 +1,7 @@
 """Public facts: bounds, lattice and privacy unit."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.domain import LATTICE_RADIUS, MAX_ROWS, Ball, Domain, Unit, space
+from sfumato.domain.measure import Measure
 from sfumato.errors import ParameterError
 
 HUGE = [1e300, -1e300, np.finfo(float).max, -np.finfo(float).max, 5e-324, -5e-324, 0.0, -0.0, 1e-310]
@@ -295,3 +297,18 @@ def test_lattice_and_clipping_kernels_without_the_compiler(domain, monkeypatch):
     with np.errstate(all="ignore"):
         assert (domain.to_lattice(rows) == expected[0]).all()
         assert (domain.clip(rows) == expected[1]).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 9, 300])
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_ball_admits_the_points_of_its_lattice(d, measured):
+    rng = np.random.default_rng(d)
+    domain = Domain.from_bounds(Ball(0.7, 0.1), d)
+    if measured:
+        domain = replace(domain, measure=Measure((0.25,) * d, (3.0,) * d))
+    rows = np.concatenate([rng.normal(size=(50, d)) / np.sqrt(d), rng.choice([1e300, -1e9, 5e-324], (9, d))])
+    inside = domain.from_lattice(domain.to_lattice(rows))
+    assert (domain.clip(rows) == inside).all()
+    assert (domain.admitted(rows) == domain.measure.of(inside)).all()
+    broken = np.where(rng.random(rows.shape) < 0.1 / d, np.nan, rows)
+    assert (domain.admitted(broken) == domain.admitted(broken[np.isfinite(broken).all(axis=1)])).all()

@@ -24,6 +24,7 @@ from sfumato.public.kmeans import WeightedCells, merged_into, separated_clusters
 from sfumato.public.models import CentreModel
 
 MOST_LEVELS = 12  # a limit: 4096 leaves
+USUAL_DEPTH, MOST_COUNTS = 7, 2**25  # a limit: 256 MB per thread; 2,048 columns at the usual depth
 FLAT_LEAF_RADIUS = 1e-200  # a leaf may be flat in all columns
 
 # Tuned: docs/notes/constants.md#dpm
@@ -126,6 +127,7 @@ class DPM(CentreHabits, PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         if self.t < 2 * self.q:
             raise ParameterError(f"`t` must be at least 2 q, got t={self.t!r} with q={self.q!r}")
+        self._check_counts(domain.n_features)
         choice = self._rule().sensitivity
         steps = [Step("rows", COUNT_SHARE)]
         for level, share in enumerate(_level_shares(self._n_levels), start=1):
@@ -169,6 +171,16 @@ class DPM(CentreHabits, PrivateClusterer):
             found = curator.splits(f"splits {level}", f"sizes {level}", groups, boxes, rule, sizes)
             leaves = _grown(leaves, large, found, max(smallest, LEAF_ABOVE * found.size_std))
         return leaves
+
+    def _check_counts(self, n_features: int) -> None:
+        """Raise if the counts of a level would not fit into memory. Deep trees of few columns have fewer."""
+        n_leaves = 2 ** min(int(self.max_depth), USUAL_DEPTH)
+        if n_leaves * n_features * SPLIT_BINS > MOST_COUNTS:
+            raise ParameterError(
+                f"{n_leaves} leaves in {n_features} columns need {n_leaves * n_features * SPLIT_BINS:,} "
+                f"counts, above the limit of {MOST_COUNTS:,}: use a smaller `max_depth`, a PrivatePCA or a "
+                "RandomProjection before it, or LocalSearchKMeans"
+            )
 
     @property
     def _shared_unit(self) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 
 from sfumato.budget import Plan
 from sfumato.cluster.shared.base import PrivateClusterer
-from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
+from sfumato.cluster.shared.grid_release import cell_bytes, check_grid_fits, grid_steps, release_grid
 from sfumato.cluster.shared.habits import GridHabits
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
 from sfumato.cluster.shared.traits import Cells, Denoising, Traits
@@ -18,7 +18,7 @@ from sfumato.public.grid.size import RULES, Rule
 from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
 from sfumato.public.models import CentreModel
 
-MAX_CELLS = 10_000_000  # about 400 MB
+MAX_CELLS = 10_000_000
 # The rules assume that each noisy cell is taken as it is. Cells are denoised together, which is worth at
 # least three times the budget, so the rule is asked for the grid of that budget. Tuned: docs/notes/grid.md,
 # docs/notes/constants.md#grid
@@ -41,7 +41,8 @@ class GridKMeans(GridHabits, PrivateClusterer):
     n_public : int, optional
         Number of rows, if it is public. Otherwise a small share of the budget pays for a noisy count.
     max_cells : int
-        Maximum number of cells. The grid needs about 40 bytes per cell.
+        Maximum number of cells. The grid needs up to 40 bytes per cell, and 32 more per cell and column. It
+        never has more cells than fit into half a gigabyte.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class GridKMeans(GridHabits, PrivateClusterer):
         """What a forecast needs to know."""
         rows = "rows" if self.n_public is None else None
         denoising = Denoising(affordable_sweeps, MISFIT, CLEAR_CELL, NEARLY_ALL, rows)
-        return Traits(cells=Cells(GRID_BYTES_PER_CELL, denoising=denoising))
+        return Traits(cells=Cells(cell_bytes(domain.n_features), denoising=denoising))
 
     def _plan(self, domain: Domain) -> Plan:
         check_grid_fits(domain, self.max_cells)

@@ -11,7 +11,12 @@ import numpy as np
 from sfumato.budget import Budget, Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.habits import CovarianceHabits
-from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
+from sfumato.cluster.shared.moments import (
+    check_covariances,
+    given_covariances,
+    moments_traits,
+    with_covariances,
+)
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import Traits, Visible
@@ -115,6 +120,8 @@ class LloydKMeans(CovarianceHabits, PrivateClusterer):
         return found.then(moments_traits()) if self.covariances else found
 
     def _plan(self, domain: Domain) -> Plan:
+        if self.covariances:
+            check_covariances("n_clusters", int(self.n_clusters), domain.n_features)
         plan = self._centre_plan(domain)
         return with_covariances(plan, domain) if self.covariances else plan
 

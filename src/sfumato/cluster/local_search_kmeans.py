@@ -22,7 +22,12 @@ from sfumato.cluster.shared.candidates import (
     recovered,
 )
 from sfumato.cluster.shared.habits import CovarianceHabits
-from sfumato.cluster.shared.moments import given_covariances, moments_traits, with_covariances
+from sfumato.cluster.shared.moments import (
+    check_covariances,
+    given_covariances,
+    moments_traits,
+    with_covariances,
+)
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, swap_sensitivity
@@ -113,6 +118,8 @@ class LocalSearchKMeans(CovarianceHabits, PrivateClusterer):
         return found.then(moments_traits()) if self.covariances else found
 
     def _plan(self, domain: Domain) -> Plan:
+        if self.covariances:
+            check_covariances("n_clusters", int(self.n_clusters), domain.n_features)
         k = int(self.n_clusters)
         swap = Step("swap", SWAP_SHARE, self._n_swaps, swap_sensitivity(k, max_candidates(k)), selection=True)
         plan = choice_plan(domain, k, CANDIDATE_SHARE, swap, refine=self.refine)

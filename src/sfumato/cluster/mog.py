@@ -11,7 +11,13 @@ from sfumato.cluster.lloyd_kmeans import LloydKMeans
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.grid_release import GRID_BYTES_PER_CELL, check_grid_fits, grid_steps, release_grid
 from sfumato.cluster.shared.habits import MixtureHabits
-from sfumato.cluster.shared.moments import check_squares, fit_mixture, moments_traits, with_moments
+from sfumato.cluster.shared.moments import (
+    check_covariances,
+    check_squares,
+    fit_mixture,
+    moments_traits,
+    with_moments,
+)
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Cells, Traits
 from sfumato.curator import MomentShape, Questions
@@ -113,6 +119,7 @@ class DPMoG(MixtureHabits, PrivateClusterer):
 
     def _plan(self, domain: Domain) -> Plan:
         check_squares(domain)
+        check_covariances("n_components", int(self.n_components), domain.n_features)
         if self._has_grid(domain):
             check_grid_fits(domain, MOST_CELLS)
             return Plan(*grid_steps(None))

@@ -12,6 +12,7 @@ from sfumato.budget import Plan
 from sfumato.cluster.mog import GRID_COLUMNS, SHAPES, DPMoG
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.moments import (
+    check_covariances,
     check_squares,
     given_covariances,
     moments_traits,
@@ -32,6 +33,8 @@ from sfumato.domain.constraints import none_or, one_of, whole
 from sfumato.errors import ParameterError
 from sfumato.public.mixtures.em import mixture_of_cells
 from sfumato.public.models import CentreModel, MixtureModel, MorseModel
+
+FEW_COMPONENTS = 20  # if no number is given: enough to follow curves
 
 
 class MorseClustering(PrivateClusterer):
@@ -124,6 +127,8 @@ class MorseClustering(PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         check_squares(domain)
         base = self._checked_base(domain)
+        number = str(number_parameter(type(base)))
+        check_covariances(number, int(getattr(base, number) or FEW_COMPONENTS), domain.n_features)
         plan = base._plan(domain)
         if _shows_covariances(base, domain):
             return plan
@@ -148,7 +153,7 @@ class MorseClustering(PrivateClusterer):
     def _n_components(self, domain: Domain) -> int:
         """Number of components of the default base: enough to follow curves that a grid can show."""
         wanted = 3 * int(self.n_clusters or 0)
-        return max(wanted, 20) if domain.n_features <= GRID_COLUMNS or not wanted else wanted
+        return max(wanted, FEW_COMPONENTS) if domain.n_features <= GRID_COLUMNS or not wanted else wanted
 
     def _checked_base(self, domain: Domain) -> PrivateClusterer:
         """The base with our budget, which sets its number of rounds. Raises if the base is unsuitable."""

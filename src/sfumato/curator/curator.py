@@ -30,7 +30,7 @@ from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.distances import Distances
 from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.mapped import Clipped, Projected
-from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
 from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.sparse_cells import SparseCells
@@ -45,6 +45,8 @@ from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 from sfumato.private.mechanisms.sparse_histogram import checked_histogram, sparse_histogram
 from sfumato.private.mechanisms.thresholded import least_threshold, thresholded_counts
 from sfumato.progress import begin, reporter
+
+WIDE = 64  # columns from which on the second moments of one group are taken by exact matrix products
 
 
 class Curator(Questions):
@@ -285,9 +287,10 @@ def _projected(aggregate: Aggregate, projection: FloatArray | None) -> Aggregate
 
 def _moments(
     partition: Partition, origins: FloatArray, radii: FloatArray, shape: MomentShape, soft: bool
-) -> GroupedMoments | SoftMoments:
+) -> GroupedMoments | SoftMoments | WideMoments:
     if not soft:
-        return GroupedMoments(partition, origins, radii, shape)
+        is_wide = shape == "full" and len(origins) == 1 and origins.shape[-1] >= WIDE
+        return (WideMoments if is_wide else GroupedMoments)(partition, origins, radii, shape)
     if not isinstance(partition, GaussianCells):
         name = type(partition).__name__
         raise ParameterError(f"`partition` must be GaussianCells if soft=True, got {name}. Use soft=False")

@@ -78,6 +78,14 @@ class Grid:
         middles = [(e[1:] + e[:-1]) / 2 for e in self.edges()]
         return np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
 
+    def centers_of(self, cells: IntArray) -> FloatArray:
+        """Centres of some cells, given by flat index, shape (n, n_features)."""
+        places = np.unravel_index(cells, self.shape)
+        out = np.empty((len(cells), len(self.shape)))
+        for j, (edges, place) in enumerate(zip(self.edges(), places, strict=True)):
+            out[:, j] = ((edges[1:] + edges[:-1]) / 2)[place]
+        return out
+
     def moved(self, measure: Measure) -> Grid:
         """The same cells in other units."""
         low, high = (tuple(measure.of(np.array(limit)).tolist()) for limit in (self.low, self.high))

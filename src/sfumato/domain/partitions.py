@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.row_products import fill_nearest, project
 from sfumato.errors import ParameterError
 
 # Which second moments of a group are told apart: all, those along columns, or their sum.
@@ -256,13 +257,6 @@ class Subset:
         return np.where(inner < 0, -1, numbers[inner])
 
 
-def project(rows: FloatArray, projection: FloatArray) -> FloatArray:
-    """Multiply each row by a public matrix. Rounding does not depend on a row's place in the table."""
-    out = np.zeros((len(rows), len(projection)))
-    _fill_projected(rows, np.ascontiguousarray(projection.T), out)
-    return out
-
-
 def _check(name: str, array: FloatArray, *shape: int) -> None:
     """Raise if a kernel would read past the end of public numbers, or could compute a NaN score."""
     if array.shape != shape:
@@ -271,35 +265,6 @@ def _check(name: str, array: FloatArray, *shape: int) -> None:
         raise ParameterError(
             f"`{name}` must be finite and at most {FAR:.3g} in size, got {np.abs(array).max():.3g}. Rescale"
         )
-
-
-@numba.njit(cache=True, nogil=True)
-def fill_nearest(
-    rows: FloatArray, origin: FloatArray, columns: FloatArray, half_squares: FloatArray, out: IntArray
-) -> None:
-    """Fill `out` with the centre of largest x.c - c.c/2. The innermost loop vectorises over centres."""
-    n_features, n_centers = columns.shape
-    whole = n_features - n_features % 4  # four columns at a time: fewer loads and stores of the scores
-    scores = np.empty(n_centers)
-    for i in range(rows.shape[0]):
-        for c in range(n_centers):
-            scores[c] = -half_squares[c]
-        for j in range(0, whole, 4):
-            p, q = rows[i, j] - origin[j], rows[i, j + 1] - origin[j + 1]
-            r, s = rows[i, j + 2] - origin[j + 2], rows[i, j + 3] - origin[j + 3]
-            for c in range(n_centers):
-                scores[c] += (
-                    p * columns[j, c] + q * columns[j + 1, c] + r * columns[j + 2, c] + s * columns[j + 3, c]
-                )
-        for j in range(whole, n_features):
-            value = rows[i, j] - origin[j]
-            for c in range(n_centers):
-                scores[c] += value * columns[j, c]
-        best, highest = 0, scores[0]
-        for c in range(1, n_centers):
-            if scores[c] > highest:
-                best, highest = c, scores[c]
-        out[i] = best
 
 
 @numba.njit(cache=True, nogil=True)
@@ -416,12 +381,3 @@ def _fill_leaves(
         while node >= 0:
             node = children[node, 1 if rows[i, columns[node]] >= thresholds[node] else 0]
         out[i] = -1 - node
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill_projected(rows: FloatArray, columns: FloatArray, out: FloatArray) -> None:
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            value = rows[i, j]
-            for p in range(columns.shape[1]):
-                out[i, p] += value * columns[j, p]

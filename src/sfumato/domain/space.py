@@ -246,7 +246,7 @@ class Domain:
             coordinates, described = rows[:, : self.n_features], rows[:, self.n_features :]
             return np.hstack([self.admitted(coordinates), described[self.admits(coordinates)]])
         rows = np.ascontiguousarray(rows, dtype=np.float64)
-        if self.outside == "clip" and self.radius is None:
+        if self.outside == "clip":
             out = np.empty_like(rows)
             if self._clip_in_one_pass(rows, out):
                 return out
@@ -272,6 +272,11 @@ class Domain:
 
     def _clip_in_one_pass(self, rows: FloatArray, out: FloatArray) -> bool:
         """Clip and measure rows. Returns whether all are finite."""
+        if self.radius is not None:
+            are_finite = bool(_clip_to_ball(rows, self.midpoint, self.lattice_step, out))
+            if self.measure:
+                out[:] = self.measure.of(out)
+            return are_finite
         low, high = np.array(self.low), np.array(self.high)
         if not self.measure:
             return bool(_clip_to_box(rows, low, high, out))
@@ -279,12 +284,12 @@ class Domain:
         return bool(_clip_and_measure(rows, low, high, origin, step, out))
 
     def _clip_rows(self, rows: ArrayLike) -> FloatArray:
-        return self.from_lattice(self.to_lattice(rows)) if self.radius else self._clip_box(rows)
-
-    def _clip_box(self, rows: ArrayLike) -> FloatArray:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         out = np.empty_like(rows)
-        _clip_to_box(rows, np.array(self.low), np.array(self.high), out)
+        if self.radius is None:
+            _clip_to_box(rows, np.array(self.low), np.array(self.high), out)
+        else:
+            _clip_to_ball(rows, self.midpoint, self.lattice_step, out)
         return out
 
     def to_lattice(self, rows: ArrayLike) -> IntArray:
@@ -400,6 +405,27 @@ def _clip_and_measure(
             value = rows[i, j]
             are_finite &= value - value == 0.0  # false for NaN and infinity
             out[i, j] = (min(max(value, low[j]), high[j]) - origin[j]) / step[j]
+    return are_finite
+
+
+@numba.njit(cache=True, nogil=True)
+def _clip_to_ball(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out: FloatArray) -> bool:
+    """Clip rows: to the points of `_ball_lattice`, in one pass. Returns whether all are finite."""
+    limit, largest = float(LATTICE_RADIUS - 1), 2.0**400
+    are_finite = True
+    for i in range(rows.shape[0]):
+        units = out[i]
+        for j in range(rows.shape[1]):
+            value = rows[i, j]
+            are_finite &= value - value == 0.0  # false for NaN and infinity
+            units[j] = min(max((value - midpoint[j]) / step[j], -largest), largest)
+        squares = 0.0
+        for j in range(rows.shape[1]):
+            squares += units[j] * units[j]
+        norm = math.sqrt(squares)
+        shrink = limit / norm if norm > limit else 1.0
+        for j in range(rows.shape[1]):
+            units[j] = midpoint[j] + np.trunc(units[j] * shrink) * step[j]
     return are_finite
 
 

@@ -13,6 +13,8 @@ from sfumato.public.grid.size import Rule, grid_size
 from sfumato.public.grid.synopsis import GridSynopsis
 
 GRID_BYTES_PER_CELL = 40  # of a grid that is read as a whole
+POINT_BYTES_PER_COLUMN = 32  # of a cell whose coordinates are held, moved and squared
+GRID_MEMORY = 2**29  # a limit, in bytes: in 8 columns it allows 6 cells per column, in 2 columns 2,200
 ROWS_SHARE = Fraction(1, 20)  # the order of the number of rows is enough; tuned: docs/notes/constants.md#grid
 
 
@@ -47,7 +49,7 @@ def release_grid(
     laplace_epsilon = math.sqrt(2) / max(curator.noise_std("grid"), 1e-90)
     wanted = grid_size(_visible_rows(rows, rows_std), gain * laplace_epsilon, n_clusters, d, rule)
     enough = math.ceil(math.pow(n_clusters, 1 / d) - 1e-9)
-    per_side = min(max(wanted, enough), math.floor(math.pow(max_cells, 1 / d) + 1e-9))
+    per_side = min(max(wanted, enough), math.floor(math.pow(most_cells(d, max_cells), 1 / d) + 1e-9))
     grid = Grid.over(curator.domain, per_side)
     noisy_cells = curator.cells("grid", grid)
     laplace = noisy_cells.record.mechanism == "discrete Laplace"
@@ -55,10 +57,21 @@ def release_grid(
     return GridSynopsis(grid, noisy_cells.values, noisy_cells.std, laplace, rows, rows_std, blocks=blocks)
 
 
+def cell_bytes(n_features: int) -> int:
+    """Memory per cell of a grid over so many columns."""
+    return GRID_BYTES_PER_CELL + POINT_BYTES_PER_COLUMN * n_features
+
+
+def most_cells(n_features: int, max_cells: int) -> int:
+    """Number of cells that a grid may have: at most `max_cells`, and what fits into the memory."""
+    return min(max_cells, GRID_MEMORY // cell_bytes(n_features))
+
+
 def check_grid_fits(domain: Domain, max_cells: int) -> None:
     """Raise if a table has too many columns for a grid."""
-    if 2**domain.n_features > max_cells:
+    if 2**domain.n_features > most_cells(domain.n_features, max_cells):
         raise ParameterError(
             f"a grid over {domain.n_features} columns has at least 2^{domain.n_features} cells, above "
-            f"`max_cells`={max_cells}: use fewer columns, or a method made for many (DPM, CoresetKMeans)"
+            f"`max_cells`={max_cells} or what fits into {GRID_MEMORY / 1e9:.1g} GB: use fewer columns, a "
+            "PrivatePCA or a RandomProjection before it, or a method made for many (LocalSearchKMeans)"
         )

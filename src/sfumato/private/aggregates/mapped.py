@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray, check_shape
-from sfumato.domain.partitions import project
+from sfumato.domain.row_products import project
 from sfumato.private.aggregates.base import Aggregate
 
 

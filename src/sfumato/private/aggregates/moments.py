@@ -15,7 +15,8 @@ from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Aggregate, check_columns
-from sfumato.private.aggregates.sums import COUNT_WEIGHT
+from sfumato.private.aggregates.products import add_products
+from sfumato.private.aggregates.sums import COUNT_WEIGHT, add_displacements
 
 SHAPES: tuple[MomentShape, ...] = get_args(MomentShape)
 P = TypeVar("P", bound=Partition)
@@ -132,6 +133,50 @@ class GroupedMoments(_Moments[Partition]):
         """Add the rows of a block to the moments of their groups."""
         check_columns(rows, self.n_features)
         self._add(state, rows, self.partition.index(rows), np.ones((len(rows), 1)))
+        return state
+
+
+class WideMoments(_Moments[Partition]):
+    """The moments of `GroupedMoments` with the shape "full", of one group in many columns.
+
+    Counts and sums are the same integers. Products u_i u_j are those of u clipped to a norm just below 1 and
+    rounded to the nearest multiple of 2^-14, so that matrix products add them up exactly.
+
+    Privacy
+    -------
+    In units of 2^-14, u is an integer vector U with ||U||_2 <= 2^14, and its products are the integers 2 U_i
+    U_j in units of 2^-29. So the sum of their squares over i <= j is at most 4 ||U||^4 <= R^2 with R = 2^29,
+    and the sum of their sizes at most (d + 1) ||U||^2 <= (d + 1) / 2 R. These are the bounds of
+    `GroupedMoments`, so the sensitivity is the same. Floats add the products up exactly, as integers below
+    2^53. The origin and the radius must be public. Proof: docs/proofs/moments.md.
+
+    Parameters
+    ----------
+    partition : Partition
+        With one group.
+    origins : float array of shape (1, d)
+    radii : float array of shape (1,)
+        From 1e-145 to 1e145.
+    shape : {"full"}
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shape != "full" or len(self.origins) != 1:
+            raise ParameterError(f"`shape` must be 'full' for one group, got {self.shape!r}")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return GroupedMoments.sensitivity_in(self.n_features, self.shape)
+
+    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+        """Add the rows of a block to the moments of the group."""
+        check_columns(rows, self.n_features)
+        groups, n_first = self.partition.index(rows), 2 + self.n_features
+        firsts = np.zeros((1, n_first), dtype=np.int64)
+        add_displacements(rows, groups, self.origins, self.radii / LATTICE_RADIUS, firsts, COUNT_WEIGHT)
+        state[:, :n_first] += firsts
+        add_products(state[0, n_first:], rows, groups, self.origins[0], float(self.radii[0]))
         return state
 
 

@@ -19,6 +19,8 @@ from sfumato.private.aggregates.base import Aggregate, check_columns
 # and the noise of the count moves a mean that lies within a tenth of the radius by less than the sum's own.
 COUNT_WEIGHT = LATTICE_RADIUS // 4
 LEAST_SUM_RADIUS = 1e-290  # the inverse of a lattice step is finite
+SHIFT = 1.5 * 2.0**52
+SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class GroupedSums(Aggregate):
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add the rows of a block to the sums of their groups."""
         check_columns(rows, self.origins.shape[1])
-        _add_displacements(
+        add_displacements(
             rows, self.partition.index(rows), self.origins, self.radii / LATTICE_RADIUS, state, COUNT_WEIGHT
         )
         return state
@@ -90,28 +92,60 @@ class GroupedSums(Aggregate):
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_displacements(
+def add_displacements(
     rows: FloatArray, groups: IntArray, origins: FloatArray, steps: FloatArray, state: IntArray, weight: int
 ) -> None:
+    """Add each row to the count, the clipped count and the sum of its group. Group -1 is none."""
     # As for the lattice of a ball: shrink to one unit below the limit, then truncate towards zero, which
     # never increases a norm. The spare unit covers the rounding of the norm for up to 2^20 columns.
     limit = float(LATTICE_RADIUS - 1)
-    largest = 2.0**400
-    units = np.empty(rows.shape[1])
-    for i in range(rows.shape[0]):
-        group = groups[i]
-        if group < 0:
-            continue
-        inverse = 1.0 / steps[group]
-        squares = 0.0
-        for j in range(rows.shape[1]):
-            unit = min(max((rows[i, j] - origins[group, j]) * inverse, -largest), largest)
-            units[j] = unit
-            squares += unit * unit
-        norm = math.sqrt(squares)
-        shrink = limit / norm if norm > limit else 1.0
-        state[group, 0] += weight
-        if norm > limit:
-            state[group, 1] += weight
-        for j in range(rows.shape[1]):
-            state[group, 2 + j] += np.int64(units[j] * shrink)
+    units, integers = np.zeros((4, rows.shape[1])), np.empty(rows.shape[1], dtype=np.int64)
+    for start in range(0, rows.shape[0], 4):
+        n_rows = min(4, rows.shape[0] - start)
+        for r in range(n_rows):
+            if groups[start + r] >= 0:
+                group = groups[start + r]
+                _fill_units(rows[start + r], origins[group], 1.0 / steps[group], units[r])
+        squares = _squares_of_four(units)
+        for r in range(n_rows):
+            group, norm = groups[start + r], math.sqrt(squares[r])
+            if group < 0:
+                continue
+            state[group, 0] += weight
+            if norm > limit:
+                state[group, 1] += weight
+            _truncate(units[r], limit / norm if norm > limit else 1.0, integers)
+            for j in range(rows.shape[1]):
+                state[group, 2 + j] += integers[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_units(row: FloatArray, origin: FloatArray, inverse_step: float, units: FloatArray) -> None:
+    largest = 2.0**400  # squares stay finite
+    for j in range(row.shape[0]):
+        units[j] = min(max((row[j] - origin[j]) * inverse_step, -largest), largest)
+
+
+@numba.njit(cache=True, nogil=True)
+def _squares_of_four(rows: FloatArray) -> tuple[float, float, float, float]:
+    """Squared norms, each added up from the first column to the last. Four sums wait for each other less."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for j in range(rows.shape[1]):
+        a += rows[0, j] * rows[0, j]
+        b += rows[1, j] * rows[1, j]
+        c += rows[2, j] * rows[2, j]
+        d += rows[3, j] * rows[3, j]
+    return a, b, c, d
+
+
+@numba.njit(cache=True, nogil=True)
+def _truncate(units: FloatArray, shrink: float, out: IntArray) -> None:
+    """Integer parts of numbers below 2^51 in size, in vector instructions.
+
+    The last 52 bits of 1.5 * 2^52 + n are those of 2^51 + n.
+    """
+    floats = out.view(np.float64)
+    for j in range(units.shape[0]):
+        floats[j] = np.trunc(units[j] * shrink) + SHIFT
+    for j in range(units.shape[0]):
+        out[j] -= SHIFT_BITS

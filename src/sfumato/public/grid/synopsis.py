@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,8 @@ COARSE_CELLS = 2_000  # of the grid on which k-means starts
 CLEAR_CELL = 4.0  # standard deviations of the noise in a mean of neighbours, which noise seldom reaches
 NEARLY_ALL = 0.98  # of the rows: if clear cells hold as many, the others are taken for empty
 N_MOVES = 10
+
+CELLS_AT_A_TIME = 2**18  # whose coordinates are held
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +117,7 @@ class GridSynopsis:
         means = self._denoised(counts, n_clusters)
         if means is None:
             start, _ = weighted_kmeans(*_coarsened(self.grid, counts, n_clusters), n_clusters, n_init=10)
-            centers, _ = weighted_kmeans(self.grid.centers(), counts, n_clusters, starts=[start])
+            centers, _ = weighted_kmeans(*self._weighed(counts, n_clusters), n_clusters, starts=[start])
             centers = self._unbiased(centers)
             return centers, self._noisy_sizes(centers)
         starts = [centers for centers in means.centers if len(centers) == n_clusters]
@@ -139,11 +142,14 @@ class GridSynopsis:
         if self.measure:
             center_stds, size_stds = self.moved(self.measure).noise_in(self.measure.of(centers), sizes)
             return self.measure.inverse.lengths(center_stds), size_stds
-        points = self.grid.centers()
-        nearest = pairwise_distances_argmin(points, centers)
-        squares = np.zeros_like(centers)
-        np.add.at(squares, nearest, (points - centers[nearest]) ** 2)
-        size_stds = self.noise_std * np.sqrt(np.bincount(nearest, minlength=len(centers)))
+        k, squares, n_cells = len(centers), np.zeros_like(centers), np.zeros(len(centers))
+        for cells in self._stretches():
+            points = self.grid.centers_of(cells)
+            nearest = pairwise_distances_argmin(points, centers)
+            gaps = (points - centers[nearest]) ** 2
+            squares += np.stack([np.bincount(nearest, column, k) for column in gaps.T], axis=1)
+            n_cells += np.bincount(nearest, minlength=k)
+        size_stds = self.noise_std * np.sqrt(n_cells)
         rows = np.maximum(sizes, np.maximum(size_stds, 1.0))
         return self.noise_std * np.sqrt(squares) / rows[:, None], size_stds
 
@@ -173,17 +179,32 @@ class GridSynopsis:
 
         If these do not contain nearly all rows, the others may be anywhere, and all cells are returned.
         """
-        points, counts = self.grid.centers(), self.noisy_counts.astype(np.float64)
+        counts = self.noisy_counts.astype(np.float64)
         around = uniform_filter(counts.reshape(self.grid.shape), 3, mode="constant").ravel()
         clear = around > CLEAR_CELL * self.noise_std * 3.0 ** (-len(self.grid.shape) / 2)
         if float(counts[clear].sum()) > NEARLY_ALL * self.rows_estimate():
-            return points[clear], counts[clear]
-        return points, counts
+            return self.grid.centers_of(np.flatnonzero(clear)), counts[clear]
+        return self.grid.centers(), counts
 
     def _noisy_sizes(self, centers: FloatArray) -> FloatArray:
         """Sum of the noisy counts nearest to each centre: unbiased, unlike projected counts."""
-        nearest = pairwise_distances_argmin(self.grid.centers(), centers)
-        return np.maximum(np.bincount(nearest, self.noisy_counts, len(centers)), 0.0)
+        sizes = np.zeros(len(centers))
+        for cells in self._stretches():
+            nearest = pairwise_distances_argmin(self.grid.centers_of(cells), centers)
+            sizes += np.bincount(nearest, self.noisy_counts[cells], len(centers))
+        return np.maximum(sizes, 0.0)
+
+    def _stretches(self) -> Iterator[IntArray]:
+        """Flat indices of all cells, some at a time: the coordinates of all would take most of the memory."""
+        for start in range(0, self.grid.n_cells, CELLS_AT_A_TIME):
+            yield np.arange(start, min(start + CELLS_AT_A_TIME, self.grid.n_cells))
+
+    def _weighed(self, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+        """Centres and counts of the cells that have a count, or of all if these are too few."""
+        used = np.flatnonzero(counts > 0)
+        if len(used) < n_clusters:
+            return self.grid.centers(), counts
+        return self.grid.centers_of(used), counts[used]
 
     def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
         """Posterior means with as many clusters as fit, at least `n_clusters`; None if too costly."""

@@ -1,0 +1,94 @@
+"""Second moments by matrix products: exact integers, whatever the order, and no row weighs too much."""
+
+import numpy as np
+import pytest
+
+from sfumato.domain import LATTICE_RADIUS
+from sfumato.domain.partitions import Subset, Tree
+from sfumato.errors import ParameterError
+from sfumato.private.aggregates import products
+from sfumato.private.aggregates.moments import GroupedMoments, WideMoments
+
+EXTREMES = [0.0, -0.0, 5e-324, 1e-310, 1.0, -1.0, 1e16, 1e140, -1e140, 1e300, -1e300, np.finfo(float).max]
+
+
+def wide(d, radius=1.0, partition=None):
+    return WideMoments(partition or Tree.root(), np.zeros((1, d)), np.array([radius]), "full")
+
+
+def fold(aggregate, rows):
+    return aggregate.add(aggregate.zero(), np.ascontiguousarray(rows))
+
+
+def unit_rows(n, d, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(n, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("d", [1, 7, 130, 300])
+def test_matrix_products_are_those_of_python_integers(d):
+    rows, state = unit_rows(50, d), np.zeros(d * (d + 1) // 2, dtype=np.int64)
+    products.add_products(state, rows, np.zeros(50, dtype=np.int64), np.zeros(d), 1.0)
+    units = np.zeros_like(rows)
+    products._fill_coarse(rows, np.zeros(50, dtype=np.int64), np.zeros(d), 2.0**-14, units)
+    whole = units.astype(np.int64).astype(object)
+    assert (state == 2 * (whole.T @ whole)[np.triu_indices(d)]).all()
+
+
+@pytest.mark.parametrize("d", [3, 130])
+def test_moments_do_not_depend_on_blocks_order_or_neighbours(d, monkeypatch):
+    rng = np.random.default_rng(d)
+    rows = np.concatenate([unit_rows(400, d), rng.choice(EXTREMES, size=(100, d)), np.zeros((9, d))])
+    whole = fold(wide(d), rows)
+    assert (fold(wide(d), rows[rng.permutation(len(rows))]) == whole).all()
+    cuts = np.sort(rng.integers(0, len(rows) + 1, size=20))
+    assert (sum(fold(wide(d), part) for part in np.split(rows, cuts)) == whole).all()
+    assert (sum(fold(wide(d), row[None, :]) for row in rows) == whole).all()
+    for name, value in (("ROWS_AT_A_TIME", 7), ("PANEL", 5)):
+        monkeypatch.setattr(products, name, value)
+        assert (fold(wide(d), rows) == whole).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 64, 300])
+def test_no_row_however_extreme_weighs_more_than_declared(d):
+    rng = np.random.default_rng(d)
+    axis, diagonal = np.eye(1, d)[0], np.ones(d)
+    rows = [axis, diagonal, 1e300 * axis, -1e300 * diagonal, diagonal / np.sqrt(d), (diagonal - 0.5) / 2**14]
+    rows += [*rng.choice(EXTREMES, size=(30, d)), *unit_rows(30, d), *unit_rows(30, d) * 10]
+    declared = wide(d).sensitivity
+    for row in rows:
+        entries = [int(value) for value in fold(wide(d), row[None, :])[0]]
+        assert sum(map(abs, entries)) <= declared.l1
+        assert sum(value**2 for value in entries) <= declared.l2_squared
+        assert max(entries) - min(entries) <= declared.spread
+        assert np.count_nonzero(entries) <= declared.coordinates
+    assert sum(int(v) ** 2 for v in fold(wide(d), 2 * axis[None, :])[0]) >= 0.99 * declared.l2_squared
+
+
+@pytest.mark.parametrize("d", [2, 65])
+def test_sensitivity_counts_and_sums_are_those_of_grouped_moments(d):
+    rows = unit_rows(300, d) * np.random.default_rng(1).uniform(0, 2, size=(300, 1))
+    fine = GroupedMoments(Tree.root(), np.zeros((1, d)), np.ones(1), "full")
+    assert wide(d).sensitivity == fine.sensitivity
+    assert (fold(wide(d), rows)[:, : 2 + d] == fold(fine, rows)[:, : 2 + d]).all()
+
+
+def test_rounding_is_far_below_the_noise():
+    """100,000 rows with a noise of one row's norm per entry: errors of rounding are a hundredth of it."""
+    rows, d = unit_rows(2000, 100) * 0.9, 100
+    fine = GroupedMoments(Tree.root(), np.zeros((1, d)), np.ones(1), "full")
+    error = (fold(wide(d), rows) - fold(fine, rows)) / 2000 * 100_000
+    assert np.abs(error).max() <= LATTICE_RADIUS / 10
+    assert np.sqrt((error[:, 2 + d :] ** 2).mean()) <= LATTICE_RADIUS / 100
+
+
+def test_rows_in_no_group_are_left_out():
+    tree = Tree.root().split(np.array([0]), np.array([1]), np.array([0.0]))
+    right = Subset(tree, np.array([1]))
+    rows = unit_rows(100, 5)
+    assert (fold(wide(5, partition=right), rows) == fold(wide(5), rows[rows[:, 1] >= 0])).all()
+
+
+def test_only_one_group_and_all_products():
+    with pytest.raises(ParameterError, match="`shape` must be 'full' for one group, got 'diag'"):
+        WideMoments(Tree.root(), np.zeros((1, 2)), np.ones(1), "diag")
