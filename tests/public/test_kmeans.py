@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from sfumato.public.kmeans import WeightedCells, _silhouettes, ward_merges, merged_into, separated_clusters
+from sfumato.public.kmeans import WeightedCells, _silhouettes, merged_into, separated_clusters, ward_merges
 
 
 def parts(labels):

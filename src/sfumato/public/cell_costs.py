@@ -16,6 +16,7 @@ N_DRAWS = 20  # of the noise, for the error of a silhouette: a definition
 
 # Tuned: docs/notes/how_many.md#constants
 COST_DOUBT = 0.02  # of a cost: rows at a border are nearer to another centre than their cell is
+CLIPPED = 0.1  # of the spread along a column: sums of clipped rows are too short on the outer side
 SILHOUETTE_DOUBT = 0.04  # a cell is taken for a round ball, with the same spread as all others
 
 
@@ -68,7 +69,10 @@ def cell_cost(
     of_sizes = noise.size_std**2 * float(((noise.mean_square + squares) ** 2).sum())
     of_centers = float((rows**2) @ (4 * noise.center_stds**2 * squares + 2 * variances**2 / d))
     of_square = (float(rows.sum()) * noise.mean_square_std) ** 2
-    return CellCost(value, float(np.sqrt(of_sizes + of_centers + of_square + (COST_DOUBT * value) ** 2)))
+    off = CLIPPED * np.sqrt(noise.within(sizes, d) / d)  # that a cell's centre may be, towards the others
+    of_clipping = (2 * off * float(rows @ np.sqrt(squares))) ** 2
+    of_borders = (COST_DOUBT * value) ** 2
+    return CellCost(value, float(np.sqrt(of_sizes + of_centers + of_square + of_clipping + of_borders)))
 
 
 def silhouettes(
