@@ -18,7 +18,8 @@ Number = int | Literal["auto"]
 
 def number_up_to(most: int) -> Constraint:
     """A number of clusters, or "auto"."""
-    return auto_or(whole(most))
+    number = whole(most)
+    return Constraint(f"{number.words} or 'auto'", auto_or(number).allows)
 
 
 def n_starts(n_clusters: Number, *, refine: bool = True) -> int:
