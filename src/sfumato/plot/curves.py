@@ -41,7 +41,7 @@ def numbers(source: style.Source, ax: Axes | None = None) -> Axes:
 
 def draw_curve(curve: CellCurve, ax: Axes) -> None:
     """Draw a curve that was computed before."""
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     ink = ax.xaxis.label.get_color()
     beside = ax.twinx()
@@ -49,14 +49,17 @@ def draw_curve(curve: CellCurve, ax: Axes) -> None:
         (ax, curve.costs, curve.cost_ends, style.BLUE, "-"),
         (beside, curve.silhouettes, curve.silhouette_ends, style.VERMILLION, "--"),
     ):
-        axes.fill_between(curve.numbers, *ends, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(curve.numbers, values, dashes, color=colour, marker="o", markersize=3.5, linewidth=1.6)
+        shown = curve.numbers >= (1 if axes is ax else 2)  # a single cluster has no silhouette
+        at = curve.numbers[shown]
+        axes.fill_between(at, *ends[:, shown], color=colour, alpha=0.2, linewidth=0)
+        axes.plot(at, values[shown], dashes, color=colour, marker="o", markersize=3.5, linewidth=1.6)
         axes.spines[["top"]].set_visible(False)
     ax.axvline(curve.suggested, color=ink, linewidth=1, linestyle=":")
     ax.set_xlim(0.5, float(curve.numbers[-1]) + 0.5)
     ax.set_ylim(bottom=0)
     beside.set_ylim(min(0.0, float(curve.silhouette_ends[0].min())), 1.0)
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
     ax.set_xlabel(f"number of clusters (dotted: {curve.suggested}, suggested)")
     ax.set_ylabel(_COST, color=style.BLUE)
     beside.set_ylabel("silhouette (dashed)", color=style.VERMILLION)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from scipy.special import ndtr
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.public.reach import CLEAR_COUNT
 
-N_PLACES = 12  # of the middle of a law, per bin: a definition
-SPREADS = 2.0 ** np.arange(-5.0, 3.5, 0.5)  # of the logarithm of a distance, in widths of a bin
+N_PLACES = 8  # of the middle of a law, per bin: a definition
+SPREADS = 2.0 ** np.arange(-5.0, 3.5)  # of the logarithm of a distance, in widths of a bin
+BEFORE = 4  # bins before the first clear one that may hold rows: nearer ones add nothing to the mean
 TAIL = 2  # bins after the last clear one that may still hold rows
 SMOOTH = 0.25  # of the error within a bin: what is left if a law fits
 
@@ -35,12 +34,13 @@ def mean_square_of(noisy_counts: IntArray, edges: FloatArray, noise: float) -> t
     seen = noisy_counts[:-1].astype(np.float64)
     clear = np.flatnonzero(seen > CLEAR_COUNT * noise)
     last = clear.max(initial=0) + TAIL
-    counts = np.where(np.arange(len(seen)) <= last, seen, 0.0)
+    window = slice(max(int(clear.min(initial=len(seen))) - BEFORE, 0) if len(clear) else 0, int(last) + 1)
+    counts = seen[window]
     rows = max(float(counts.sum()), 1.0)
     ratio = float(edges[1] / edges[0])
     unit = float(edges[-1])  # squares of squares would overflow with huge bounds
-    squares = (edges / unit) ** 2 / ratio  # of the middles
-    shares, within = _laws(len(edges), ratio)
+    squares = (edges[window] / unit) ** 2 / ratio  # of the middles
+    shares, within = _laws(len(counts), ratio)
     spread = noise**2 + rows * shares.clip(1e-9, 1.0)
     misfits = ((counts - rows * shares) ** 2 / spread).sum(axis=1)
     # No law fits quite: misfits count in units of the least, per bin that holds rows.
@@ -50,7 +50,7 @@ def mean_square_of(noisy_counts: IntArray, edges: FloatArray, noise: float) -> t
     mean = float(np.average(means, weights=trust))
     of_laws = float(np.average((means - mean) ** 2, weights=trust))
     of_shape = _of_shape(counts / rows, shares[misfits.argmin()], ratio) * mean
-    of_noise = noise**2 * float((squares[: last + 1] ** 2).sum()) / rows**2
+    of_noise = noise**2 * float((squares**2).sum()) / rows**2
     error = float(np.sqrt(of_laws + of_shape**2 + of_noise))
     return max(mean, 0.0) * unit**2, error * unit**2
 
@@ -62,7 +62,6 @@ def _of_shape(seen: FloatArray, expected: FloatArray, ratio: float) -> float:
     return within * float(np.linalg.norm(seen)) * (SMOOTH + (1 - SMOOTH) * apart)
 
 
-@lru_cache(maxsize=4)
 def _laws(n_bins: int, ratio: float) -> tuple[FloatArray, FloatArray]:
     """For each law: the share of rows in each bin, and their mean square in units of the middle's."""
     width = np.log(ratio)

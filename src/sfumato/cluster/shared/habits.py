@@ -279,10 +279,9 @@ def _distances(centers: FloatArray, rows: FloatArray) -> FloatArray:
 
 def _cell_inertia(estimator: Any) -> CellCost:
     """Cost of the released centres, as the released cells show it."""
-    check_is_fitted(estimator, "release_")
-    model = estimator.release_.model
+    model = getattr(vars(estimator).get("release_"), "model", None)
     cells: CellSynopsis | None = getattr(model, "cells", None)
-    if cells is None:
+    if model is None or cells is None:
         raise AttributeError(f"{type(estimator).__name__} has no `inertia_`: {_NO_INERTIA}")
     return cells.cost(model.cluster_centers)
 
