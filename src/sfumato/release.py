@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from errno import EINVAL
 from functools import cached_property
@@ -146,6 +146,24 @@ class Release:
             got = len(reading.coordinates)
             raise DataError(f"the files must have {self.model.n_features} columns, got {got}")
         return holder.labelled_batches(X, reading, self.domain, keep, self.label, column)
+
+    def at(self, n_clusters: int) -> Release:
+        """The same release with another number of clusters, from its noisy cells or grid. Spends nothing.
+
+        Profiles are left out: they describe the clusters that were released.
+
+        Parameters
+        ----------
+        n_clusters : int
+            At most the number of cells.
+        """
+        if not hasattr(self.model, "at"):
+            raise ParameterError(f"{self.method} has no cells that could be merged into other clusters")
+        model = self.model.at(n_clusters)
+        if model is self.model:
+            return self
+        parameters = self.parameters | {"n_clusters": n_clusters}
+        return replace(self, model=model, parameters=parameters, profiles=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Contents of the file, without the checksum."""

@@ -235,10 +235,10 @@ class TestRows:
 
 
 BAD = [
-    ({"n_clusters": 0}, "`n_clusters` must be an integer >= 1 and at most 1e+06, got 0"),
-    ({"n_clusters": 2.0}, "`n_clusters` must be an integer >= 1 and at most 1e+06, got 2.0"),
-    ({"n_clusters": True}, "`n_clusters` must be an integer >= 1 and at most 1e+06, got True"),
-    ({"n_clusters": 10**7}, "`n_clusters` must be an integer >= 1 and at most 1e+06, got 10000000"),
+    ({"n_clusters": 0}, "`n_clusters` must be an integer >= 1 and at most 1e+06 or 'auto', got 0"),
+    ({"n_clusters": 2.0}, "`n_clusters` must be an integer >= 1 and at most 1e+06 or 'auto', got 2.0"),
+    ({"n_clusters": True}, "`n_clusters` must be an integer >= 1 and at most 1e+06 or 'auto', got True"),
+    ({"n_clusters": 10**7}, "`n_clusters` must be an integer >= 1 and at most 1e+06 or 'auto', got 10000000"),
     ({"max_depth": 0}, "`max_depth` must be an integer >= 1 and at most 12, got 0"),
     ({"max_depth": 13}, "`max_depth` must be an integer >= 1 and at most 12, got 13"),
     ({"max_depth": 7.0}, "`max_depth` must be an integer >= 1 and at most 12, got 7.0"),

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from sfumato.public.kmeans import WeightedCells, _silhouettes, _ward, merged_into, separated_clusters
+from sfumato.public.kmeans import WeightedCells, _silhouettes, merged_into, separated_clusters, ward_merges
 
 
 def parts(labels):
@@ -31,7 +31,7 @@ def stages_of(merges, n_cells):
 
 
 def ward_stages(centers, sizes):
-    return stages_of(_ward(centers, sizes, 2), len(sizes))
+    return stages_of(ward_merges(centers, sizes, 2), len(sizes))
 
 
 def spread_within(points, weights):
@@ -107,7 +107,7 @@ def test_ward_changes_nothing_that_it_is_given():
     rng = np.random.default_rng(0)
     centers, sizes = rng.normal(size=(8, 2)), rng.uniform(1, 9, size=8)
     before = centers.copy(), sizes.copy()
-    _ward(centers, sizes, 2)
+    ward_merges(centers, sizes, 2)
     assert (centers == before[0]).all()
     assert (sizes == before[1]).all()
 
@@ -126,7 +126,7 @@ def test_silhouette_agrees_with_its_twin(seed):
     m = int(rng.integers(3, 30))
     centers, sizes = rng.normal(size=(m, 3)), rng.uniform(1, 100, size=m)
     distances = np.sqrt(cdist(centers, centers) ** 2 + 2 * rng.uniform(0, 0.3))
-    merges = _ward(centers, sizes, 2)
+    merges = ward_merges(centers, sizes, 2)
     expected = [silhouette_twin(distances, sizes, labels) for labels in stages_of(merges, m)]
     assert _silhouettes(distances, sizes, merges) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
@@ -148,7 +148,7 @@ def test_silhouettes_lie_between_minus_one_and_one():
         m = int(rng.integers(3, 20))
         centers, sizes = rng.normal(size=(m, 2)), rng.choice([1.0, 2.0, 1e9], size=m)
         distances = np.sqrt(cdist(centers, centers) ** 2 + rng.choice([0.0, 1e-300, 1.0]))
-        assert (np.abs(_silhouettes(distances, sizes, _ward(centers, sizes, 2))) <= 1).all()
+        assert (np.abs(_silhouettes(distances, sizes, ward_merges(centers, sizes, 2))) <= 1).all()
 
 
 def matched(found, wanted):

@@ -54,9 +54,7 @@ def find(name: str) -> type[PrivateClusterer]:
     return cls
 
 
-def make(
-    name: str, clusters: int | None, own: Mapping[str, Any], shared: Mapping[str, Any]
-) -> PrivateClusterer:
+def make(name: str, clusters: Any, own: Mapping[str, Any], shared: Mapping[str, Any]) -> PrivateClusterer:
     """Estimator with its number of clusters, its own parameters, and those that all methods share."""
     from sfumato.cluster.shared.parameters import SHARED, number_parameter
 
@@ -76,6 +74,16 @@ def make(
                 f"`--set` must name a parameter of {name} ({', '.join(known)}), got {parameter!r}"
             )
     return cls(**parameters, **shared)
+
+
+def parse_number(text: Any) -> Any:
+    """Number of clusters as it was typed: a whole number, or auto."""
+    if text == "auto" or isinstance(text, int):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError(f"`--clusters` must be a whole number or auto, got {text!r}") from None
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:

@@ -120,7 +120,13 @@ MethodOrNone = Annotated[
     ),
 ]
 Clusters = Annotated[
-    int | None, typer.Option(help="Number of clusters, e.g. --clusters 8.", rich_help_panel="Method")
+    Any,
+    typer.Option(
+        help="Number of clusters, e.g. --clusters 8, or auto, for as many as are separated.",
+        parser=methods.parse_number,
+        metavar="NUMBER|auto",
+        rich_help_panel="Method",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

@@ -122,8 +122,11 @@ def plan(
     budget = {} if wanted else options.as_parameters(epsilon, delta, rho)
     if method is None:
         assert rows is not None
-        method, reason = _recommended(rows, d, clusters, budget or {"epsilon": 1.0}, shared["bounds"])
+        method, reason = _recommended(
+            rows, d, None if clusters == "auto" else clusters, budget or {"epsilon": 1.0}, shared["bounds"]
+        )
     number = _number(method, clusters, rows)
+    expected = None if clusters == "auto" else clusters
     methods.make(method, number, own, shared)  # or an error
     if wanted:
         if epsilon is not None or rho is not None:
@@ -131,13 +134,13 @@ def plan(
                 "`--epsilon` and `--rho` must not be given with a wanted error, which finds the budget"
             )
         assert rows is not None
-        numbers = {"n": rows, "d": d, "k": clusters, "delta": delta or 0.0, "spread": spread}
+        numbers = {"n": rows, "d": d, "k": expected, "delta": delta or 0.0, "spread": spread}
         budget = _least_budget(
             method=methods.find(method), in_rho=in_rho, **numbers, **wanted, **own, **shared
         )
     estimator = methods.make(method, number, own, {**shared, **budget})
     priced = estimator.plan(d)
-    found = None if rows is None else forecast(estimator, rows, d, k=clusters, spread=spread)
+    found = None if rows is None else forecast(estimator, rows, d, k=expected, spread=spread)
     (_print_json if as_json else _print)(method, reason, priced, found)
 
 
@@ -190,7 +193,7 @@ def _least_budget(**parameters: Any) -> dict[str, float]:
     return {name: float(amount) for name, amount in amounts.items() if amount}
 
 
-def _number(method: str, clusters: int | None, rows: float | None) -> int | None:
+def _number(method: str, clusters: Any, rows: float | None) -> Any:
     """Number of clusters for the method. One that finds the number itself has it in the forecast only."""
     from sfumato.cluster.shared.parameters import number_parameter
 

@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.habits import CentreHabits
+from sfumato.cluster.shared.number import Number, merge_for, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
 from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import Traits, Visible
@@ -278,7 +279,7 @@ class CoresetKMeans(CentreHabits, PrivateClusterer):
     (4, 5)
     """
 
-    n_clusters: int = parameter(whole(MOST_CLUSTERS), default=8)
+    n_clusters: Number = parameter(number_up_to(MOST_CLUSTERS), default=8)
     _: KW_ONLY
     max_depth: int | Auto = parameter(auto_or(whole(MOST_CUTS)), default="auto")
     refine: bool = parameter(flag, default=True)
@@ -305,14 +306,18 @@ class CoresetKMeans(CentreHabits, PrivateClusterer):
         return Plan(*steps, *(refinement_steps(domain, REFINE_SHARE) if self.refine else ()))
 
     def _cluster(self, curator: Questions) -> CentreModel:
-        leaves = _grow(curator, self.n_clusters, self._depth())
+        leaves = _grow(curator, self._n_starts, self._depth())
         points, noisy_sizes = _coreset(curator, leaves)
-        centers, sizes = _centres(curator.domain, points, noisy_sizes, self.n_clusters)
+        centers, sizes = _centres(curator.domain, points, noisy_sizes, self._n_starts)
         if not self.refine:
             return CentreModel(centers, sizes)
-        return refine(curator, centers)
+        return refine(curator, centers, merge=merge_for(self.n_clusters))
+
+    @property
+    def _n_starts(self) -> int:
+        return n_starts(self.n_clusters, refine=self.refine)
 
     def _depth(self) -> int:
         if self.max_depth == "auto":
-            return int(self.n_clusters - 1).bit_length() + EXTRA_CUTS
+            return int(self._n_starts - 1).bit_length() + EXTRA_CUTS
         return int(self.max_depth)

@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.habits import CentreHabits
+from sfumato.cluster.shared.number import Number, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, Auto, parameter
 from sfumato.cluster.shared.refine import WIDTH_BONUS, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import SplitTree, Traits
@@ -20,6 +21,7 @@ from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.constraints import auto_or, flag, none_or, positive, whole
 from sfumato.domain.partitions import Subset, Tree
 from sfumato.errors import ParameterError
+from sfumato.public.cells import CellSynopsis
 from sfumato.public.kmeans import WeightedCells, merged_into, separated_clusters
 from sfumato.public.models import CentreModel
 
@@ -56,9 +58,10 @@ class DPM(CentreHabits, PrivateClusterer):
 
     Parameters
     ----------
-    n_clusters : int, optional
+    n_clusters : int or "auto", optional
         Maximum number of clusters. By default, the number of separated groups of rows. If the data has no
-        separated groups, that may be as many as the tree has leaves.
+        separated groups, that may be as many as the tree has leaves. "auto" keeps only clusters that are
+        clearly apart, as for all methods: see docs/how_many.md.
     max_depth : int
         A leaf contains at least one row in 2^max_depth, up to noise, so there are at most about 2^max_depth
         clusters.
@@ -108,7 +111,7 @@ class DPM(CentreHabits, PrivateClusterer):
     5
     """
 
-    n_clusters: int | None = parameter(none_or(whole(MOST_CLUSTERS)), default=None)
+    n_clusters: Number | None = parameter(none_or(number_up_to(MOST_CLUSTERS)), default=None)
     _: KW_ONLY
     max_depth: int = parameter(whole(MOST_LEVELS), default=7)
     t: float = parameter(positive(most=1.0), default=0.3)
@@ -149,12 +152,16 @@ class DPM(CentreHabits, PrivateClusterer):
         centers = curator.domain.clip(np.clip(means, leaves.low, leaves.high))
         if self.refine:
             return refine(curator, centers, merge=self._merged, split=False, groups=leaves.tree)
-        return CentreModel(*merged_into(centers, np.maximum(leaves.sizes, 0.0), self.n_clusters))
+        most = n_starts(self.n_clusters, refine=False) if self.n_clusters is not None else None
+        return CentreModel(*merged_into(centers, np.maximum(leaves.sizes, 0.0), most))
 
-    def _merged(self, cells: WeightedCells) -> FloatArray:
+    def _merged(self, cells: CellSynopsis) -> FloatArray:
+        if self.n_clusters == "auto":
+            return cells.separated()
+        sizes = np.maximum(cells.sizes, 0.0)
         if self.n_clusters is None:
-            return separated_clusters(cells)
-        return merged_into(cells.centers, cells.sizes, self.n_clusters)[0]
+            return separated_clusters(WeightedCells(cells.centers, sizes, cells.mean_square))
+        return merged_into(cells.centers, sizes, self.n_clusters)[0]
 
     def _grow(self, curator: Questions) -> Leaves:
         """Split all leaves level by level, each level in one pass over the rows."""

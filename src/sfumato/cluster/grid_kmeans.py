@@ -8,11 +8,13 @@ from sfumato.budget import Plan
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.grid_release import cell_bytes, check_grid_fits, grid_steps, release_grid
 from sfumato.cluster.shared.habits import GridHabits
+from sfumato.cluster.shared.number import Number, number_up_to
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
 from sfumato.cluster.shared.traits import Cells, Denoising, Traits
 from sfumato.curator import Questions
 from sfumato.domain import Domain
 from sfumato.domain.constraints import none_or, one_of, whole
+from sfumato.public.grid.cells import cells_of_grid
 from sfumato.public.grid.posterior import MISFIT, affordable_sweeps
 from sfumato.public.grid.size import RULES, Rule
 from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
@@ -23,6 +25,7 @@ MAX_CELLS = 10_000_000
 # least three times the budget, so the rule is asked for the grid of that budget. Tuned: docs/notes/grid.md,
 # docs/notes/constants.md#grid
 DENOISING_GAIN = 3
+GRID_CLUSTERS = 16  # for which "auto" chooses the grid; tuned: docs/notes/how_many.md#constants
 
 
 class GridKMeans(GridHabits, PrivateClusterer):
@@ -35,7 +38,8 @@ class GridKMeans(GridHabits, PrivateClusterer):
 
     Parameters
     ----------
-    n_clusters : int
+    n_clusters : int or "auto"
+        "auto" releases the grid for 16 clusters and keeps as many as it shows to be separated.
     rule : {"rugnik", "eugkm"}
         Rule that chooses the resolution of the grid, see `grid_size`.
     n_public : int, optional
@@ -84,7 +88,7 @@ class GridKMeans(GridHabits, PrivateClusterer):
 
     _most_columns = 8  # a grid has at least 2^d cells
 
-    n_clusters: int = parameter(whole(MOST_CLUSTERS), default=8)
+    n_clusters: Number = parameter(number_up_to(MOST_CLUSTERS), default=8)
     _: KW_ONLY
     rule: Rule = parameter(one_of(*RULES), default="rugnik")
     n_public: int | None = parameter(none_or(whole()), default=None)
@@ -103,11 +107,12 @@ class GridKMeans(GridHabits, PrivateClusterer):
     def _cluster(self, curator: Questions) -> CentreModel:
         synopsis = release_grid(
             curator,
-            self.n_clusters,
+            GRID_CLUSTERS if self.n_clusters == "auto" else self.n_clusters,
             gain=DENOISING_GAIN,
             rule=self.rule,
             n_public=self.n_public,
             max_cells=self.max_cells,
         )
-        centers, sizes = synopsis.cluster(self.n_clusters)
+        k = cells_of_grid(synopsis).suggested if self.n_clusters == "auto" else self.n_clusters
+        centers, sizes = synopsis.cluster(k)
         return CentreModel(centers, sizes, synopsis, *synopsis.noise_in(centers, sizes))

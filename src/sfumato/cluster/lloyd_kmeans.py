@@ -17,6 +17,7 @@ from sfumato.cluster.shared.moments import (
     moments_traits,
     with_covariances,
 )
+from sfumato.cluster.shared.number import Number, merge_for, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.refine import REFINE_SHARE, refine, refinement_steps, refinement_traits
 from sfumato.cluster.shared.traits import Traits, Visible
@@ -64,8 +65,9 @@ class LloydKMeans(CovarianceHabits, PrivateClusterer):
 
     Parameters
     ----------
-    n_clusters : int
-        At most 10000.
+    n_clusters : int or "auto"
+        At most 10000. "auto" starts with 48 centres and keeps as many clusters as the released cells show to
+        be separated.
     n_iter : "auto" or int
         Number of rounds, at most 1000. "auto" makes two to seven, fewer if the noise is larger.
     refine : bool
@@ -106,7 +108,7 @@ class LloydKMeans(CovarianceHabits, PrivateClusterer):
     (4, 3)
     """
 
-    n_clusters: int = parameter(whole(10**4), default=8)
+    n_clusters: Number = parameter(number_up_to(10**4), default=8)
     _: KW_ONLY
     n_iter: int | Auto = parameter(auto_or(whole(1000)), default="auto")
     refine: bool = parameter(flag, default=True)
@@ -136,10 +138,10 @@ class LloydKMeans(CovarianceHabits, PrivateClusterer):
 
     def _centres(self, curator: Questions) -> CentreModel:
         domain = curator.domain
-        centers = packed_start(domain, self.n_clusters)
-        origins = np.repeat(domain.middle[None], self.n_clusters, axis=0)
-        radii = np.full(self.n_clusters, domain.reach)
-        sizes = np.zeros(self.n_clusters)
+        centers = packed_start(domain, self._n_starts)
+        origins = np.repeat(domain.middle[None], self._n_starts, axis=0)
+        radii = np.full(self._n_starts, domain.reach)
+        sizes = np.zeros(self._n_starts)
         rng = np.random.default_rng(PUBLIC_SEED)
         n_rounds = self._rounds(domain)
         for i in range(n_rounds):
@@ -150,13 +152,17 @@ class LloydKMeans(CovarianceHabits, PrivateClusterer):
                 centers = _reseeded(domain, centers, noisy, rng)
         if not self.refine:
             stds = mean_stds(noisy.sums, np.maximum(noisy.sizes, 1.0), noisy.sum_std, noisy.size_std)
-            size_stds = np.full(self.n_clusters, noisy.size_std)
+            size_stds = np.full(self._n_starts, noisy.size_std)
             return CentreModel(centers, sizes, center_stds=stds, size_stds=size_stds)
-        return refine(curator, centers)
+        return refine(curator, centers, merge=merge_for(self.n_clusters))
+
+    @property
+    def _n_starts(self) -> int:
+        return n_starts(self.n_clusters, refine=self.refine)
 
     def _rounds(self, domain: Domain) -> int:
         if self.n_iter == "auto":
-            return automatic_rounds(domain, self.n_clusters, self._budget())
+            return automatic_rounds(domain, self._n_starts, self._budget())
         return int(self.n_iter)
 
 

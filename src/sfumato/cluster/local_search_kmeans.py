@@ -28,6 +28,7 @@ from sfumato.cluster.shared.moments import (
     moments_traits,
     with_covariances,
 )
+from sfumato.cluster.shared.number import Number, merge_for, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, swap_sensitivity
@@ -56,8 +57,9 @@ class LocalSearchKMeans(CovarianceHabits, PrivateClusterer):
 
     Parameters
     ----------
-    n_clusters : int
-        At most 1000.
+    n_clusters : int or "auto"
+        At most 1000. "auto" starts with 48 centres and keeps as many clusters as the released cells show to
+        be separated.
     n_swaps : int or "auto"
         Number of private swaps. "auto" makes 4.
     refine : bool
@@ -104,7 +106,7 @@ class LocalSearchKMeans(CovarianceHabits, PrivateClusterer):
     (4, 2)
     """
 
-    n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
+    n_clusters: Number = parameter(number_up_to(MAX_CLUSTERS), default=8)
     _: KW_ONLY
     n_swaps: int | Auto = parameter(auto_or(whole(MAX_SWAPS)), default="auto")
     refine: bool = parameter(flag, default=True)
@@ -118,19 +120,24 @@ class LocalSearchKMeans(CovarianceHabits, PrivateClusterer):
         return found.then(moments_traits()) if self.covariances else found
 
     def _plan(self, domain: Domain) -> Plan:
+        k = self._n_starts
         if self.covariances:
-            check_covariances("n_clusters", int(self.n_clusters), domain.n_features)
-        k = int(self.n_clusters)
+            check_covariances("n_clusters", k, domain.n_features)
         swap = Step("swap", SWAP_SHARE, self._n_swaps, swap_sensitivity(k, max_candidates(k)), selection=True)
         plan = choice_plan(domain, k, CANDIDATE_SHARE, swap, refine=self.refine)
         return with_covariances(plan, domain) if self.covariances else plan
 
     def _cluster(self, curator: Questions) -> CentreModel | MixtureModel:
-        candidates = find_candidates(curator, self.n_clusters)
-        centers = free_search(candidates.points, candidates.weights, self.n_clusters)
+        candidates = find_candidates(curator, self._n_starts)
+        centers = free_search(candidates.points, candidates.weights, self._n_starts)
         centers = self._swapped(curator, candidates, centers)
-        model = recovered(curator, candidates, centers, refine=self.refine)
+        merge = merge_for(self.n_clusters)
+        model = recovered(curator, candidates, centers, refine=self.refine, merge=merge)
         return given_covariances(curator, model) if self.covariances else model
+
+    @property
+    def _n_starts(self) -> int:
+        return n_starts(self.n_clusters, refine=self.refine)
 
     @property
     def _n_swaps(self) -> int:

@@ -21,11 +21,12 @@ from sfumato.cluster.shared.candidates import (
     recovered,
 )
 from sfumato.cluster.shared.habits import CentreHabits
+from sfumato.cluster.shared.number import Number, merge_for, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions, cover_sensitivity
 from sfumato.domain import Domain, FloatArray
-from sfumato.domain.constraints import flag, whole
+from sfumato.domain.constraints import flag
 from sfumato.domain.partitions import Voronoi
 from sfumato.public.kmeans import weighted_kmeans
 from sfumato.public.models import CentreModel
@@ -45,8 +46,9 @@ class MaxCoverKMeans(CentreHabits, PrivateClusterer):
 
     Parameters
     ----------
-    n_clusters : int
-        At most 1000.
+    n_clusters : int or "auto"
+        At most 1000. "auto" starts with 48 centres and keeps as many clusters as the released cells show to
+        be separated.
     refine : bool
         Spend half of the budget on moving the centres to the means of the rows around them.
 
@@ -86,7 +88,7 @@ class MaxCoverKMeans(CentreHabits, PrivateClusterer):
     (4, 2)
     """
 
-    n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
+    n_clusters: Number = parameter(number_up_to(MAX_CLUSTERS), default=8)
     _: KW_ONLY
     refine: bool = parameter(flag, default=True)
 
@@ -95,21 +97,26 @@ class MaxCoverKMeans(CentreHabits, PrivateClusterer):
         return choice_traits(domain, n_clusters, refine=self.refine)
 
     def _plan(self, domain: Domain) -> Plan:
-        k = int(self.n_clusters)
+        k = self._n_starts
         cover = Step("cover", COVER_SHARE, k, cover_sensitivity(max_candidates(k)), selection=True)
         return choice_plan(domain, k, CANDIDATE_SHARE, cover, refine=self.refine)
 
     def _cluster(self, curator: Questions) -> CentreModel:
-        candidates = find_candidates(curator, self.n_clusters)
+        candidates = find_candidates(curator, self._n_starts)
         chosen = self._covering(curator, candidates)
-        centers, _ = weighted_kmeans(candidates.points, candidates.weights, self.n_clusters, starts=[chosen])
-        return recovered(curator, candidates, centers, refine=self.refine)
+        centers, _ = weighted_kmeans(candidates.points, candidates.weights, self._n_starts, starts=[chosen])
+        merge = merge_for(self.n_clusters)
+        return recovered(curator, candidates, centers, refine=self.refine, merge=merge)
+
+    @property
+    def _n_starts(self) -> int:
+        return n_starts(self.n_clusters, refine=self.refine)
 
     def _covering(self, curator: Questions, candidates: Candidates) -> FloatArray:
         """Greedy choice of candidates by the number of rows that each newly covers."""
         radius = self._radius(curator, candidates)
         chosen = np.empty((0, candidates.points.shape[1]))
-        for _ in range(self.n_clusters):
+        for _ in range(self._n_starts):
             best = curator.cover("cover", candidates.points, chosen, radius, candidates.projection)
             chosen = np.concatenate([chosen, candidates.points[best : best + 1]])
         return chosen
@@ -117,6 +124,6 @@ class MaxCoverKMeans(CentreHabits, PrivateClusterer):
     def _radius(self, curator: Questions, candidates: Candidates) -> float:
         """Radius of the balls: it contains most rows around provisional centres found without the rows."""
         points, weights = candidates.points, candidates.weights
-        provisional, _ = weighted_kmeans(points, weights, self.n_clusters, n_init=3)
+        provisional, _ = weighted_kmeans(points, weights, self._n_starts, n_init=3)
         cells, projection = Voronoi(provisional), candidates.projection
         return RADIUS_FACTOR * radius_of_most(curator, "radius", cells, provisional, projection)

@@ -1,10 +1,11 @@
-"""Pictures of a release: centres, sizes, spans, mixtures, trees of peaks, chosen places, noisy grid, budget.
+"""Pictures of a release: centres, sizes, numbers of clusters, spans, mixtures, trees, places, grid, budget.
 
 Pictures show released values and public parameters. `spans` and `mixture` also draw rows if you pass any.
 Install matplotlib with the extra ``report``.
 """
 
 from sfumato.plot.bars import sizes
+from sfumato.plot.curves import numbers
 from sfumato.plot.grids import grid
 from sfumato.plot.levels import tree
 from sfumato.plot.marks import centres
@@ -16,5 +17,5 @@ from sfumato.plot.style import Source as Source  # for annotations, not a pictur
 from sfumato.plot.style import blank, column_names
 from sfumato.plot.trees import saddles
 
-__all__ = ["blank", "budget", "centres", "column_names", "grid", "mixture", "places", "saddles", "sizes"]
-__all__ += ["spans", "step_shares", "tree"]
+__all__ = ["blank", "budget", "centres", "column_names", "grid", "mixture", "numbers", "places", "saddles"]
+__all__ += ["sizes", "spans", "step_shares", "tree"]

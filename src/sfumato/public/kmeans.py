@@ -66,8 +66,8 @@ def merged_into(
     if len(centers) > WARD_CELLS:
         return weighted_kmeans(centers, np.maximum(sizes, 0.0), n_clusters, n_init=1)
     weights = np.maximum(sizes, 1.0)
-    merges = _ward(centers, weights, n_clusters)
-    starts = [_means(centers, weights, merges)]
+    merges = ward_merges(centers, weights, n_clusters)
+    starts = [ward_means(centers, weights, merges)]
     return weighted_kmeans(centers, np.maximum(sizes, 0.0), n_clusters, n_init=N_STARTS, starts=starts)
 
 
@@ -82,13 +82,13 @@ def separated_clusters(cells: WeightedCells) -> FloatArray:
     if len(cells.centers) <= 2:  # one stage, nothing to compare
         return cells.centers
     sizes = np.maximum(cells.sizes, 1.0)
-    merges = _ward(cells.centers, sizes, 2)
+    merges = ward_merges(cells.centers, sizes, 2)
     distances = np.sqrt(cdist(cells.centers, cells.centers, "sqeuclidean") + 2 * cells.mean_square)
     n_merges = _n_good_merges(_silhouettes(distances, sizes, merges), merges, sizes)
-    return _means(cells.centers, sizes, merges[:n_merges])
+    return ward_means(cells.centers, sizes, merges[:n_merges])
 
 
-def _means(centers: FloatArray, sizes: FloatArray, merges: Sequence[tuple[int, int]]) -> FloatArray:
+def ward_means(centers: FloatArray, sizes: FloatArray, merges: Sequence[tuple[int, int]]) -> FloatArray:
     """Weighted means of the clusters that the merges produce."""
     labels = np.arange(len(sizes))
     for kept, dropped in merges:
@@ -100,7 +100,7 @@ def _means(centers: FloatArray, sizes: FloatArray, merges: Sequence[tuple[int, i
     return means
 
 
-def _ward(centers: FloatArray, sizes: FloatArray, n_clusters: int) -> list[tuple[int, int]]:
+def ward_merges(centers: FloatArray, sizes: FloatArray, n_clusters: int) -> list[tuple[int, int]]:
     """Merges of Ward's agglomeration down to `n_clusters`, as pairs (kept, dropped)."""
     centers, sizes, merges = centers.copy(), sizes.copy(), []
     harmonic = sizes[:, None] * sizes / (sizes[:, None] + sizes)

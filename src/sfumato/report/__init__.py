@@ -23,6 +23,7 @@ from sfumato.report.cards import card_section
 from sfumato.report.findings import findings
 from sfumato.report.markup import facts
 from sfumato.report.notices import notices
+from sfumato.report.numbers import number_section
 from sfumato.report.protection import Protection, in_words
 
 __all__ = ["render", "write"]
@@ -82,7 +83,7 @@ def render(release: Release, title: str | None = None, labels: Mapping[str, str]
     protection = Protection.of(release.privacy)
     here = files(__name__)
     script = here.joinpath("choices.js").read_text("utf-8")
-    described = card_section(release, named)
+    described, numbers = card_section(release, named), number_section(shown)
     return Template(here.joinpath("page.html").read_text("utf-8")).substitute(
         title=html.escape(title or f"Clusters in a confidential table, found by {release.method}"),
         style=here.joinpath("style.css").read_text("utf-8"),
@@ -92,6 +93,8 @@ def render(release: Release, title: str | None = None, labels: Mapping[str, str]
         protection=in_words(protection),
         cards=described,
         findings=findings(shown.model, shown),
+        numbers=numbers,
+        to_numbers='<a href="#numbers">How many</a> ' if numbers else "",
         measuring=measuring(shown),
         budget=steps(release),
         public=public_facts(shown),

@@ -12,7 +12,15 @@ MOST_BYTES = 2_000_000  # for all readings on a page: it stays below 6 MB and is
 _DECADE = (1, 2, 5)
 
 
-def slider(name: str, label: str, values: Sequence[int], chosen: int, show: Callable[[int], str]) -> str:
+def slider(
+    name: str,
+    label: str,
+    values: Sequence[int],
+    chosen: int,
+    show: Callable[[int], str],
+    *,
+    most: int = MOST_FRAMES,
+) -> str:
     """Return what `show` makes of each value, and a slider to choose between them.
 
     Without scripts, the page shows the chosen value. Paper shows the value at which the slider stands.
@@ -29,9 +37,11 @@ def slider(name: str, label: str, values: Sequence[int], chosen: int, show: Call
         The value that was released.
     show : function
         Returns the HTML for a value.
+    most : int
+        Maximum number of values.
     """
     first = show(chosen)
-    kept = thinned(values, chosen, min(MOST_FRAMES, MOST_BYTES // max(len(first), 1)))
+    kept = thinned(values, chosen, min(most, MOST_BYTES // max(len(first), 1)))
     if len(kept) == 1:
         return first
     start = kept.index(chosen)

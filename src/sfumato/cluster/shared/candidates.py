@@ -14,7 +14,13 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.budget import Plan, Step
-from sfumato.cluster.shared.refine import HISTOGRAM_SHARE, REFINE_SHARE, refinement_steps, refinement_traits
+from sfumato.cluster.shared.refine import (
+    HISTOGRAM_SHARE,
+    REFINE_SHARE,
+    Merge,
+    refinement_steps,
+    refinement_traits,
+)
 from sfumato.cluster.shared.refine import refine as refined
 from sfumato.cluster.shared.traits import Traits, Visible
 from sfumato.curator import NoisySums, Questions, sums_sensitivity
@@ -168,7 +174,12 @@ def choice_traits(domain: Domain, n_clusters: int, *, refine: bool) -> Traits:
 
 
 def recovered(
-    curator: Questions, candidates: Candidates, centers: FloatArray, *, refine: bool
+    curator: Questions,
+    candidates: Candidates,
+    centers: FloatArray,
+    *,
+    refine: bool,
+    merge: Merge | None = None,
 ) -> CentreModel:
     """Noisy means, in all columns, of the rows nearest to each centre in the space of the directions."""
     domain = curator.domain
@@ -178,7 +189,7 @@ def recovered(
     noisy = curator.sums("recovery", groups, origins, np.full(len(centers), radius))
     means = domain.clip(origins + _mean_moves(noisy))
     if refine:
-        return refined(curator, means, groups=groups)
+        return refined(curator, means, merge=merge, groups=groups)
     return CentreModel(means, np.maximum(noisy.sizes, 0.0))
 
 

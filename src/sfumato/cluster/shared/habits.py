@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,9 @@ from sfumato.curator import holder
 from sfumato.curator.tables import as_numbers
 from sfumato.domain import FloatArray
 from sfumato.domain.arrays import checked
+from sfumato.domain.constraints import whole
+from sfumato.public.cell_costs import CellCost
+from sfumato.public.cells import CellSynopsis
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.mixtures.mixture import Mixture
 from sfumato.release import Release
@@ -65,6 +68,7 @@ class CentreHabits(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Distances from centres, for methods whose clusters are centres."""
 
     release_: Release
+    _again: Callable[..., Self]  # of `PrivateClusterer`
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Distance of each row from each centre. Spends nothing. Not private.
@@ -101,6 +105,35 @@ class CentreHabits(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         distances = _measured(self.release_, partial(_distances, centers))
         costs = _of_rows(self, X, lambda rows: distances(rows).min(axis=1)[:, None] ** 2, 1)
         return -float(np.nansum(costs))
+
+    def at(self, n_clusters: int) -> Self:
+        """Return a fitted copy with another number of clusters, from the same released cells. Spends nothing.
+
+        The released number gives the released clusters. Others are computed from the cells alone, so their
+        centres are less accurate. Profiles are left out.
+
+        Parameters
+        ----------
+        n_clusters : int
+            At most the number of cells.
+        """
+        check_is_fitted(self, "release_")
+        whole()("n_clusters", n_clusters)
+        model = self.release_.at(int(n_clusters)).model
+        return self if model is self.release_.model else self._again(model, n_clusters=int(n_clusters))
+
+    @property
+    def inertia_(self) -> float:
+        """Estimated sum of squared distances of the training rows to their centres, from released cells.
+
+        Distances are those of `transform`. See ``inertia_std_`` for its error, and `docs/how_many.md`.
+        """
+        return _cell_inertia(self).value
+
+    @property
+    def inertia_std_(self) -> float:
+        """Standard deviation of the error of ``inertia_``."""
+        return _cell_inertia(self).std
 
     @property
     def _n_features_out(self) -> int:
@@ -242,6 +275,15 @@ def _mixture_of(release: Release) -> Mixture:
 def _distances(centers: FloatArray, rows: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):  # rows far outside the bounds overflow
         return np.asarray(cdist(rows, centers))
+
+
+def _cell_inertia(estimator: Any) -> CellCost:
+    """Cost of the released centres, as the released cells show it."""
+    model = getattr(vars(estimator).get("release_"), "model", None)
+    cells: CellSynopsis | None = getattr(model, "cells", None)
+    if model is None or cells is None:
+        raise AttributeError(f"{type(estimator).__name__} has no `inertia_`: {_NO_INERTIA}")
+    return cells.cost(model.cluster_centers)
 
 
 def _inertia(estimator: Any) -> tuple[float, float]:

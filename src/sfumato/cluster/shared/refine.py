@@ -9,6 +9,7 @@ A cell that covers two clusters is split on the way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,13 +17,15 @@ from numpy.typing import NDArray
 
 from sfumato.budget import Step
 from sfumato.cluster.shared.traits import Refinement, Traits, Visible
-from sfumato.curator import NoisySums, Questions, SplitRule, sums_sensitivity
+from sfumato.curator import Noisy, NoisySums, Questions, SplitRule, sums_sensitivity
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.partitions import Partition, Voronoi
+from sfumato.public.cells import CellSynopsis
 from sfumato.public.kmeans import WeightedCells, merged_into
 from sfumato.public.means import mean_stds, shrunk_means
 from sfumato.public.models import CentreModel
 from sfumato.public.reach import Reach, distance_edges
+from sfumato.public.squares import mean_square_of
 
 # Tuned: docs/notes/constants.md#refine
 REFINE_SHARE = Fraction(1, 2)  # of the budget, unless the method says otherwise
@@ -42,7 +45,7 @@ WIDTH_BONUS = 0.1
 SPLIT_RULE = SplitRule.of(n_bins=64, t=0.3, q=1 / 12, alpha=5, interval=None, width_bonus=WIDTH_BONUS)
 
 
-Merge = Callable[[WeightedCells], FloatArray]
+Merge = Callable[[CellSynopsis], FloatArray]
 
 
 def refinement_steps(domain: Domain, share: Fraction, *, split: bool = True) -> tuple[Step, ...]:
@@ -103,7 +106,7 @@ def refine(
         in the centres may be too large to tell which one is nearest.
     """
     n_given = len(centers)
-    merge = merge or (lambda cells: merged_into(cells.centers, cells.sizes, n_given)[0])
+    merge = merge or (lambda cells: merged_into(cells.centers, np.maximum(cells.sizes, 0.0), n_given)[0])
     around: Partition = groups or Voronoi(centers)
     edges = _edges(curator.domain)
     radii = np.empty(0)
@@ -112,7 +115,7 @@ def refine(
             distances = curator.distances(f"distances {i}", around, centers, edges)
             reach = Reach.read(distances.values, edges)
             radii = np.full(len(centers), reach.holding(WITHIN_RADIUS))
-        noisy = curator.sums(f"displacements {i}", around, centers, radii)
+        noisy, before = curator.sums(f"displacements {i}", around, centers, radii), centers
         cells = _moved(curator.domain, centers, noisy, reach)
         centers = cells.centers
         if i == 1:
@@ -120,10 +123,34 @@ def refine(
             if split:
                 centers, radii = _split(curator, cells, radii)
         around = Voronoi(centers)
-    merged = curator.domain.settled(merge(cells))
+    synopsis = _synopsis(before, cells, noisy, distances, edges)
+    merged = curator.domain.settled(merge(synopsis))
     noise = float(noisy.sum_std[0] / radii[0]) * len(merged) / max(float(cells.sizes.sum()), 1.0)
     reach = Reach.read(distances.values, edges, distances.std)
-    return last_round(curator, f"displacements {N_ROUNDS}", merged, reach.widened(_widening(cells, merged)), noise)
+    last = f"displacements {N_ROUNDS}"
+    model = last_round(curator, last, merged, reach.widened(_widening(cells, merged)), noise)
+    return replace(model, cells=synopsis)
+
+
+def _synopsis(
+    before: FloatArray, cells: WeightedCells, noisy: NoisySums, distances: Noisy, edges: FloatArray
+) -> CellSynopsis:
+    """The cells with their noise. `before` are the centres from which distances were measured."""
+    divisors = _divisors(noisy)
+    raw = (noisy.sums / divisors[:, None]) ** 2
+    moves = ((cells.centers - before) ** 2).sum(axis=1)
+    # A mean shrunk by a factor has that share of the noise's variance left.
+    kept = np.sqrt(moves / np.maximum(raw.sum(axis=1), 1e-300)).clip(0.0, 1.0)
+    square, error = mean_square_of(distances.values, edges, distances.std)
+    moved = float(cells.sizes @ moves) / max(float(cells.sizes.sum()), 1.0)
+    return CellSynopsis(
+        cells.centers,
+        noisy.sizes,
+        center_stds=np.sqrt(kept) * noisy.sum_std / divisors,
+        size_std=noisy.size_std,
+        mean_square=max(square - moved, square / 10),
+        mean_square_std=error,
+    )
 
 
 def _edges(domain: Domain) -> FloatArray:

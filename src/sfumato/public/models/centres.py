@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
+from sfumato.public.cells import CellSynopsis
+from sfumato.public.grid.cells import cells_of_grid
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.models.base import check_places, check_sizes
@@ -32,6 +35,8 @@ class CentreModel:
         the method allows for.
     size_stds : float array of shape (k,), optional
         The same for sizes.
+    cells : CellSynopsis, optional
+        The noisy cells that were merged into clusters.
     """
 
     cluster_centers: FloatArray
@@ -39,6 +44,7 @@ class CentreModel:
     synopsis: GridSynopsis | None = None
     center_stds: FloatArray | None = None
     size_stds: FloatArray | None = None
+    cells: CellSynopsis | None = None
 
     def check(self) -> None:
         """Refuse parts that do not fit together, as a damaged file may hold."""
@@ -48,6 +54,8 @@ class CentreModel:
         check_sizes("size_stds", self.size_stds, k)
         if self.synopsis is not None and len(self.synopsis.grid.shape) != d:
             raise ParameterError(f"the grid must have {d} columns, got {self.synopsis.grid.shape}")
+        if self.cells is not None and self.cells.centers.shape[1] != d:
+            raise ParameterError(f"cells must have {d} columns, got shape {self.cells.centers.shape}")
 
     @property
     def n_features(self) -> int:
@@ -80,7 +88,39 @@ class CentreModel:
         }
         if self.synopsis is not None:
             found |= {"synopsis": self.synopsis, "grid": self.synopsis.grid}
+        if self.cells is not None:
+            found["cells"] = self.cells
         return found
+
+    @cached_property
+    def any_cells(self) -> CellSynopsis | None:
+        """The noisy cells, or those that a noisy grid gives, if there is either."""
+        if self.cells is None and self.synopsis is not None:
+            return cells_of_grid(self.synopsis)
+        return self.cells
+
+    def at(self, n_clusters: int) -> CentreModel:
+        """Another number of clusters, from the same released cells or grid. Spends nothing.
+
+        Parameters
+        ----------
+        n_clusters : int
+            At most the number of cells.
+        """
+        if n_clusters == len(self.cluster_centers):
+            return self
+        if self.cells is not None:
+            found = self.cells.at(n_clusters)
+            return CentreModel(
+                found.centers, found.sizes, None, found.center_stds, found.size_stds, self.cells
+            )
+        if self.synopsis is None:
+            raise ParameterError("`at` must have released cells, got none. Fit with refine=True.")
+        if not 1 <= n_clusters <= self.synopsis.grid.n_cells:
+            most = self.synopsis.grid.n_cells
+            raise ParameterError(f"`n_clusters` must be from 1 to the {most} cells, got {n_clusters}")
+        centers, sizes = self.synopsis.cluster(n_clusters)
+        return CentreModel(centers, sizes, self.synopsis, *self.synopsis.noise_in(centers, sizes))
 
     @property
     def partition(self) -> Voronoi:
@@ -101,6 +141,7 @@ class CentreModel:
             cluster_centers=measure.of(self.cluster_centers),
             center_stds=None if self.center_stds is None else measure.lengths(self.center_stds),
             synopsis=None if self.synopsis is None else self.synopsis.moved(measure),
+            cells=None if self.cells is None else self.cells.moved(measure),
         )
 
     def predict(self, rows: FloatArray) -> IntArray:

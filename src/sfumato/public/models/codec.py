@@ -16,6 +16,7 @@ from sfumato.domain.blocks import Block
 from sfumato.domain.columns import Columns, Coordinate, Described
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
+from sfumato.public.cells import CellSynopsis
 from sfumato.public.density.dbscan import Guarantee
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import Regions
@@ -44,6 +45,7 @@ PUBLISHABLE: dict[str, type[Any]] = {
         NoisyHistogram,
         Regions,
         GridSynopsis,
+        CellSynopsis,
         Grid,
         Columns,
         Coordinate,
