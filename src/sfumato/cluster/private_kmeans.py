@@ -34,9 +34,9 @@ DIRECTIONS_SEED = 2026  # public: the directions are the same in every run
 # Tuned: docs/notes/constants.md#private-kmeans
 CELLS_PER_CLUSTER, LEAST_CELLS = 4, 64
 FRAME_SHARE, DIRECTIONS_SHARE = Fraction(3, 100), Fraction(13, 100)  # the second has the first in it
-HALVING_SHARE = Fraction(20, 100)
-CELL_SHARE, CENTRE_SHARE = Fraction(24, 100), Fraction(15, 100)
-N_CELL_ROUNDS, N_CENTRE_ROUNDS = 4, 3
+HALVING_SHARE = Fraction(12, 100)
+CELL_SHARE, CENTRE_SHARE = Fraction(30, 100), Fraction(15, 100)
+N_CELL_ROUNDS, N_CENTRE_ROUNDS = 6, 3
 EXTRA_DIRECTIONS = 6  # beyond log2(k), where directions are random
 
 

@@ -65,7 +65,8 @@ class NoisyMoments(NoisySums):
     """
 
     seconds: FloatArray  # (n_groups, d, d), (n_groups, d) or (n_groups,)
-    second_std: FloatArray  # (n_groups,); standard deviation of the noise in each second moment of a group
+    second_std: FloatArray  # (n_groups,); standard deviation of the noise in each second moment of a group;
+    # of one group in many columns, in each product of two of them
 
 
 @dataclass(frozen=True)

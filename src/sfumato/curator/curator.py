@@ -46,7 +46,7 @@ from sfumato.private.mechanisms.sparse_histogram import checked_histogram, spars
 from sfumato.private.mechanisms.thresholded import least_threshold, thresholded_counts
 from sfumato.progress import begin, reporter
 
-WIDE = 64  # columns from which on the second moments of one group are taken by exact matrix products
+WIDE = 8  # columns from which on the second moments of one group are taken by exact matrix products
 
 
 class Curator(Questions):
@@ -179,7 +179,8 @@ class Curator(Questions):
         noisy = self._release(step, _projected(aggregate, projection))
         sizes, clipped, sums, seconds = aggregate.unpack(noisy.values)
         size_std, unit = noisy.std / COUNT_WEIGHT, noisy.std / LATTICE_RADIUS
-        return NoisyMoments(sizes, clipped, sums, size_std, unit * radii, seconds, unit * radii**2)
+        second_std = unit / aggregate.second_weight * radii**2
+        return NoisyMoments(sizes, clipped, sums, size_std, unit * radii, seconds, second_std)
 
     def nearest(self, step: str, points: FloatArray, t: int) -> NoisyMeans:
         aggregate = NearestSums(self.domain, points, t)

@@ -45,6 +45,15 @@ class Reach(NamedTuple):
         """Radius that contains this share of the rows; the largest if no rows are seen."""
         return float(self.edges[min(int(np.searchsorted(self.share, share)), len(self.edges) - 1)])
 
+    def within(self, share: float) -> float:
+        """Radius that contains this share of the rows, with the rows of a bin spread evenly over it."""
+        i = min(int(np.searchsorted(self.share, share)), len(self.edges) - 1)
+        if i == 0:
+            return float(self.edges[0])
+        below, in_bin = self.share[i - 1], self.share[i] - self.share[i - 1]
+        part = min(max(share - below, 0.0) / in_bin, 1.0) if in_bin > 0 else 1.0
+        return float(self.edges[i - 1] * (self.edges[i] / self.edges[i - 1]) ** part)
+
     @property
     def mean_square(self) -> float:
         """Mean squared distance, with every row in the middle of its bin."""

@@ -69,7 +69,7 @@ def halved(
     for _ in range(n_halvings(n_cells)):
         tree, cells = halves
         reach = scaled_reach(curator, "spread", tree, cells, projection)
-        radii = reach.holding(WITHIN_SPREAD) * cells.scales
+        radii = reach.within(WITHIN_SPREAD) * cells.scales
         noisy = curator.moments("halves", tree, cells.centers, radii, "diag", projection)
         halves = _cut(halves, noisy, n_cells, n_clusters)
     return halves

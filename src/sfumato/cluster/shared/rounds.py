@@ -77,7 +77,7 @@ def moved(
     """
     for _ in range(n_rounds):
         reach = scaled_reach(curator, f"{name} distances", groups, cells, projection)
-        radii = reach.holding(WITHIN) * cells.scales
+        radii = reach.within(WITHIN) * cells.scales
         noisy = curator.sums(f"{name} means", groups, cells.centers, radii, projection)
         centers = cells.centers + shrunk_means(noisy.sums, divisors(noisy), noisy.sum_std)
         cells = Cells(centers, np.maximum(noisy.sizes, 0.0), _rescaled(cells.scales, noisy))

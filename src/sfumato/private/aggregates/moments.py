@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Generic, TypeVar, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, TypeVar, get_args
 
 import numba
 import numpy as np
@@ -15,7 +15,7 @@ from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Aggregate, check_columns
-from sfumato.private.aggregates.products import add_products
+from sfumato.private.aggregates.products import PRODUCT_WEIGHT, SQUARE_WEIGHT, add_products
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, add_displacements
 
 SHAPES: tuple[MomentShape, ...] = get_args(MomentShape)
@@ -34,6 +34,7 @@ class _Moments(Aggregate, ABC, Generic[P]):
     origins: FloatArray
     radii: FloatArray
     shape: MomentShape
+    second_weight: ClassVar[float] = 1.0  # by which the noise in products of two columns is divided
 
     def __post_init__(self) -> None:
         check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])
@@ -140,15 +141,17 @@ class WideMoments(_Moments[Partition]):
     """The moments of `GroupedMoments` with the shape "full", of one group in many columns.
 
     Counts and sums are the same integers. Products u_i u_j are those of u clipped to a norm just below 1 and
-    rounded to the nearest multiple of 2^-14, so that matrix products add them up exactly.
+    rounded to the nearest multiple of 2^-13, so that matrix products add them up exactly. Products of two
+    columns weigh 11 / 8 times as much as squares: for the same price, their noise is that much smaller.
 
     Privacy
     -------
-    In units of 2^-14, u is an integer vector U with ||U||_2 <= 2^14, and its products are the integers 2 U_i
-    U_j in units of 2^-29. So the sum of their squares over i <= j is at most 4 ||U||^4 <= R^2 with R = 2^29,
-    and the sum of their sizes at most (d + 1) ||U||^2 <= (d + 1) / 2 R. These are the bounds of
-    `GroupedMoments`, so the sensitivity is the same. Floats add the products up exactly, as integers below
-    2^53. The origin and the radius must be public. Proof: docs/proofs/moments.md.
+    In units of 2^-13, u is an integer vector U with ||U||_2 <= 2^13. The entries are 8 U_i^2 and 11 U_i U_j
+    with i < j, in units of 2^-29. Since 11^2 < 2 * 8^2, the sum of their squares is at most 64 ||U||^4 <= R^2
+    with R = 2^29. The sum of |U_i U_j| over i < j is at most (d - 1) / 2 ||U||^2, so the sum of their sizes
+    is at most (1 + 11 (d - 1) / 16) R. Counts and sums add what they add in `GroupedMoments`. Floats add the
+    products up exactly, as integers below 2^53. The origin and the radius must be public. Proof:
+    docs/proofs/moments.md.
 
     Parameters
     ----------
@@ -165,9 +168,26 @@ class WideMoments(_Moments[Partition]):
         if self.shape != "full" or len(self.origins) != 1:
             raise ParameterError(f"`shape` must be 'full' for one group, got {self.shape!r}")
 
+    second_weight = PRODUCT_WEIGHT / SQUARE_WEIGHT
+
+    @staticmethod
+    def sensitivity_in(n_features: int) -> Sensitivity:
+        """Sensitivity for one row of `n_features` columns, for a plan to declare in advance."""
+        grouped = GroupedMoments.sensitivity_in(n_features, "full")
+        of_sums = 2 * COUNT_WEIGHT + math.isqrt(n_features * LATTICE_RADIUS**2)
+        n_sixteenths = 2 * SQUARE_WEIGHT + PRODUCT_WEIGHT * (n_features - 1)
+        return replace(grouped, l1=of_sums + LATTICE_RADIUS * n_sixteenths // (2 * SQUARE_WEIGHT))
+
     @property
     def sensitivity(self) -> Sensitivity:
-        return GroupedMoments.sensitivity_in(self.n_features, self.shape)
+        return self.sensitivity_in(self.n_features)
+
+    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Sizes, clipped sizes, sums of displacements and sums of their products, in the units of the data."""
+        sizes, clipped, sums, seconds = super().unpack(values)
+        weights = np.full(seconds.shape[1:], self.second_weight)
+        np.fill_diagonal(weights, 1.0)
+        return sizes, clipped, sums, seconds / weights
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add the rows of a block to the moments of the group."""

@@ -12,20 +12,25 @@ import math
 import numba
 import numpy as np
 
-from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray
+from sfumato.domain import FloatArray, IntArray
 from sfumato.private.aggregates.blas_threads import one_blas_thread
 
-COARSE_RADIUS = 2**14  # twice its square is 2^29
-ROWS_AT_A_TIME = 2**10  # at most 2^24: each row adds at most 2^28 to a sum that must stay below 2^53
+COARSE_RADIUS = 2**13
+# Weights of squares and of products of two columns. The norm of a row's products is largest where it has only
+# one column: 8 times the squared radius, 2^29. Of a product there is one entry, of which a matrix has two, so
+# that its weight may be sqrt(2) times as large.
+SQUARE_WEIGHT, PRODUCT_WEIGHT = 8, 11
+ROWS_AT_A_TIME = 2**10  # at most 2^24: each row adds at most 2^26 to a sum that must stay below 2^53
 PANEL = 128  # columns: products below the diagonal are left out, panel by panel
 
 
 def add_products(
     state: IntArray, rows: FloatArray, groups: IntArray, origin: FloatArray, radius: float
 ) -> None:
-    """Add the products u_i u_j with i <= j, in units of 2^-29, of displacements u in units of the radius.
+    """Add the squares u_i^2, and 11 / 8 times the products u_i u_j with i < j, in units of 2^-29.
 
-    Displacements are clipped to the radius and rounded to 2^-14. Rows of group -1 are left out.
+    u are displacements in units of the radius, clipped to 1 and rounded to 2^-13. Rows of group -1 are left
+    out.
     """
     with one_blas_thread():
         for start in range(0, len(rows), ROWS_AT_A_TIME):
@@ -34,7 +39,7 @@ def add_products(
             _fill_coarse(part, labels, origin, radius / COARSE_RADIUS, units)
             for first in range(0, rows.shape[1], PANEL):
                 products = units[:, first : first + PANEL].T @ units[:, first:]
-                _add_upper(products, first, LATTICE_RADIUS // COARSE_RADIUS**2, state)
+                _add_upper(products, first, state)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -62,10 +67,11 @@ def _fill_coarse(
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_upper(products: FloatArray, first: int, weight: int, state: IntArray) -> None:
+def _add_upper(products: FloatArray, first: int, state: IntArray) -> None:
     """Add what is on and above the diagonal, from row `first` of the triangle on."""
     d = first + products.shape[1]
     for i in range(products.shape[0]):
         place = (first + i) * d - (first + i) * (first + i - 1) // 2
-        for j in range(i, products.shape[1]):
-            state[place + j - i] += weight * np.int64(products[i, j])
+        state[place] += SQUARE_WEIGHT * np.int64(products[i, i])
+        for j in range(i + 1, products.shape[1]):
+            state[place + j - i] += PRODUCT_WEIGHT * np.int64(products[i, j])
