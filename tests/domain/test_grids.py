@@ -22,6 +22,7 @@ def test_grid_geometry():
         [0.75, -0.75],
         [0.75, 0.75],
     ]
+    assert (grid.centers_of(np.array([7, 0, 4])) == grid.centers()[[7, 0, 4]]).all()
     assert grid.refined(3).shape == (6, 12)
     assert Grid.over(Domain.from_bounds((0, 1), 3), 5).shape == (5, 5, 5)
 

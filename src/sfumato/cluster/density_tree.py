@@ -29,9 +29,9 @@ _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is tak
 
 _KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that a normal kernel of one cell averages along each column
 _LEAST_SIDE = 4  # cells per column: with fewer there is nothing to smooth
-# Four bytes for each tenth cell: so many stand out from the noise. Noise alone lifts 2 %; in six and seven
-# columns, 6 to 9 % were measured.
-_BYTES_PER_NEIGHBOUR = 0.4
+# A limit: up to 3^d neighbours of each cell are looked up, which takes seconds. It allows 11 cells per column
+# in six columns, and 6 in seven.
+_MOST_LOOKUPS = 1.3e9
 
 
 class DensityTree(DensityClusterer):
@@ -54,9 +54,8 @@ class DensityTree(DensityClusterer):
     metric : {"euclidean", "geo"}
         With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
     max_memory : float
-        Limit in bytes on the memory of the grid: about 100 bytes per cell and, in d columns, 0.4 for each of
-        the 3^d cells around it. So the default allows 7 cells per column in seven columns, 4 to 5 in eight,
-        and refuses more columns.
+        Limit in bytes on the memory of the grid, about 100 bytes per cell. From six columns on, time limits
+        the grid further: to 6 cells per column in seven columns and 4 in eight. More columns are refused.
 
     Attributes
     ----------
@@ -174,16 +173,16 @@ class DensityTree(DensityClusterer):
         return Grid(domain.low, domain.high, tuple(shape))
 
     def _most_cells(self, domain: Domain) -> float:
-        """Number of cells for which the memory is enough."""
-        return self.max_memory / (BYTES_PER_CELL + _BYTES_PER_NEIGHBOUR * 3.0 ** min(domain.n_features, 600))
+        """Number of cells for which memory and time are enough."""
+        return min(self.max_memory / BYTES_PER_CELL, _MOST_LOOKUPS / 3.0 ** min(domain.n_features, 600))
 
     def _check_grid(self, domain: Domain) -> None:
         most = self._most_cells(domain)
         if domain.n_features * math.log(_LEAST_SIDE) > math.log(most):
             raise ParameterError(
                 f"a grid over {domain.n_features} columns needs more memory than `max_memory`="
-                f"{self.max_memory:g} bytes: use fewer columns, a PrivatePCA before it, or a method made for "
-                "many columns (LocalSearchKMeans)"
+                f"{self.max_memory:g} bytes, or more than {_MOST_LOOKUPS:g} pairs of neighbours: use fewer "
+                "columns, a PrivatePCA before it, or a method made for many columns (LocalSearchKMeans)"
             )
         if self._private_bounds:  # the rest is known only after the first steps
             return

@@ -12,9 +12,11 @@ from sfumato.public.density.stencils import adjacent_offsets, near_offsets
 SHAPES = [(60,), (9, 8), (4, 5, 4)]
 
 
-@pytest.fixture(autouse=True, params=["small grid", "hash table"])
+@pytest.fixture(autouse=True, params=["small grid", "hash table", "few neighbours at a time"])
 def lookup(request, monkeypatch):
-    """Every test with both ways to find a neighbour."""
+    """Every test with all ways to find a neighbour."""
+    if request.param == "few neighbours at a time":
+        monkeypatch.setattr(peak_tree, "_NEIGHBOURS_AT_A_TIME", 50)
     if request.param == "hash table":
         monkeypatch.setattr(peak_tree, "_SMALL_GRID", 0)
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, gaussian_filter, gaussian_filter1d
+from scipy.ndimage import gaussian_filter, gaussian_filter1d, maximum_filter
 from scipy.stats import chi2
 
 from sfumato.domain import FloatArray, IntArray
@@ -181,10 +181,9 @@ class Levels:
         relative = np.where(labels >= 0, self.density / typical[labels], 0.0)
         total = max(1, int(counts.sum()))
         outside = 1 - float(counts[self.cells[relative >= _OUTSIDE_SHARE]].sum()) / total
-        near = np.zeros(len(counts), dtype=bool)
-        near[self.cells[relative >= _AWAY_SHARE]] = True
-        touching = np.ones((3,) * self._n_features, dtype=bool)
-        away = ~binary_dilation(near.reshape(shape), touching, iterations=2).ravel()
+        near = np.zeros(len(counts), dtype=np.uint8)
+        near[self.cells[relative >= _AWAY_SHARE]] = 1
+        away = maximum_filter(near.reshape(shape), 5, mode="constant").ravel() == 0  # by more than two cells
         spread = float(counts[away].mean()) * len(counts) / total if away.any() else 0.0
         return float(np.clip(min(outside / _OUTSIDE_ROWS, spread / _AWAY_ROWS), 0.0, 1.0))
 

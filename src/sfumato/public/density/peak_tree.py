@@ -20,6 +20,7 @@ from sfumato.domain import FloatArray, IntArray
 
 _FREE = -1  # marks an empty slot of a table
 _SMALL_GRID = 2**25  # cells: up to 128 MB a table of all cells is used
+_NEIGHBOURS_AT_A_TIME = 2**24  # 64 MB: in many columns, the neighbours of all cells would take gigabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +96,18 @@ def grow_peak_tree(
     sides, table = np.array(shape, dtype=np.int64), _table(ranked, math.prod(shape))
     up = np.arange(n)
     _join_plateau(ranked, n_flat, sides, offsets, table, up)
-    # Neighbours are looked up in grid order, which is kind to the cache, and read by score.
-    near = np.empty((n - n_flat, len(offsets)), dtype=np.int32)
-    _find_neighbours(ranked, n_flat, np.argsort(ranked[n_flat:]), sides, offsets, table, near)
     peak_of, parents = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     saddles, bulks = np.full(n, -np.inf), np.zeros(n)
-    _grow(ranked_scores, n_flat, near, up, peak_of, parents, saddles, bulks)
+    mass, squares = ranked_scores.copy(), ranked_scores**2
+    _enter_plateau(n_flat, up, peak_of, mass, squares)
+    stride = max(1, _NEIGHBOURS_AT_A_TIME // max(1, len(offsets)))
+    for first in range(n_flat, n, stride):
+        # Neighbours are looked up in grid order, which is kind to the cache, and read by score.
+        some = ranked[first : first + stride]
+        near = np.empty((len(some), len(offsets)), dtype=np.int32)
+        _find_neighbours(some, np.argsort(some), sides, offsets, table, near)
+        _grow(ranked_scores, first, near, up, peak_of, parents, saddles, bulks, mass, squares)
+    _end(up, bulks, mass, squares)
     tops = np.flatnonzero(peak_of == np.arange(n))
     number = np.full(n + 1, -1, dtype=np.int64)
     number[tops] = np.arange(len(tops))
@@ -204,46 +211,58 @@ def _join_plateau(
 @numba.njit(cache=True, nogil=True)
 def _find_neighbours(
     cells: IntArray,
-    n_flat: int,
     in_place: IntArray,
     shape: IntArray,
     offsets: IntArray,
     table: NDArray[Any],
     near: NDArray[np.int32],
 ) -> None:
-    """Ranks of the neighbours of the cells below the plateau."""
+    """Ranks of the neighbours of some cells."""
     at = np.empty(shape.size, dtype=np.int64)
     for i in in_place:
-        _locate(cells[n_flat + i], shape, at)
+        _locate(cells[i], shape, at)
         for k in range(offsets.shape[0]):
             near[i, k] = _neighbour(at, offsets[k], shape, table)
 
 
 @numba.njit(cache=True, nogil=True)
-def _grow(
-    scores: FloatArray,
-    n_flat: int,
-    near: NDArray[np.int32],
-    up: IntArray,
-    peak_of: IntArray,
-    parents: IntArray,
-    saddles: FloatArray,
-    bulks: FloatArray,
+def _enter_plateau(
+    n_flat: int, up: IntArray, peak_of: IntArray, mass: FloatArray, squares: FloatArray
 ) -> None:
-    """Enter cells from rank 0 on. A component's root in `up` is its highest peak, of least rank."""
-    mass = scores.copy()
-    squares = scores**2
     for rank in range(n_flat):
         root = _root(up, rank)
         peak_of[rank] = root
         if root != rank:
             mass[root] += mass[rank]
             squares[root] += squares[rank]
-    for rank in range(n_flat, scores.size):
+
+
+@numba.njit(cache=True, nogil=True)
+def _end(up: IntArray, bulks: FloatArray, mass: FloatArray, squares: FloatArray) -> None:
+    for rank in range(up.size):
+        if up[rank] == rank:
+            bulks[rank] = squares[rank] / mass[rank]
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(
+    scores: FloatArray,
+    first: int,
+    near: NDArray[np.int32],
+    up: IntArray,
+    peak_of: IntArray,
+    parents: IntArray,
+    saddles: FloatArray,
+    bulks: FloatArray,
+    mass: FloatArray,
+    squares: FloatArray,
+) -> None:
+    """Enter cells from rank `first` on. A component's root in `up` is its highest peak, of least rank."""
+    for rank in range(first, first + near.shape[0]):
         peak_of[rank] = rank
         elder, touched = -1, -1
         for k in range(near.shape[1]):
-            other = near[rank - n_flat, k]
+            other = near[rank - first, k]
             if other < 0 or other >= rank:
                 continue
             root = _root(up, other)
@@ -265,6 +284,3 @@ def _grow(
             up[rank] = elder
             mass[elder] += mass[rank]
             squares[elder] += squares[rank]
-    for rank in range(scores.size):
-        if up[rank] == rank:
-            bulks[rank] = squares[rank] / mass[rank]
