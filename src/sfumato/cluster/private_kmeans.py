@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,11 +34,24 @@ DIRECTIONS_SEED = 2026  # public: the directions are the same in every run
 
 # Tuned: docs/notes/constants.md#private-kmeans
 CELLS_PER_CLUSTER, LEAST_CELLS = 4, 64
-FRAME_SHARE, DIRECTIONS_SHARE = Fraction(3, 100), Fraction(13, 100)  # the second has the first in it
-HALVING_SHARE = Fraction(12, 100)
-CELL_SHARE, CENTRE_SHARE = Fraction(30, 100), Fraction(15, 100)
+FRAME_SHARE = Fraction(3, 100)  # without moments
 N_CELL_ROUNDS, N_CENTRE_ROUNDS = 6, 3
 EXTRA_DIRECTIONS = 6  # beyond log2(k), where directions are random
+WIDE_COLUMNS = 64
+
+
+class Shares(NamedTuple):
+    """Shares of the budget, in percent. The last round has the rest."""
+
+    directions: int  # the frame is in it
+    halving: int
+    cells: int
+    centres: int
+
+
+NARROW = Shares(directions=13, halving=12, cells=30, centres=15)
+# Noise in the directions is small there, and that of the last means large: it grows with the columns.
+WIDE = Shares(directions=20, halving=8, cells=14, centres=8)
 
 
 class PrivateKMeans(CentreHabits, PrivateClusterer):
@@ -116,14 +130,17 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         n_columns = self._most_directions(domain)
         in_directions = sums_sensitivity(domain, n_columns)
-        first = DIRECTIONS_SHARE if self._asks_moments(domain) else FRAME_SHARE
-        ask_first = component_steps if self._asks_moments(domain) else frame_steps
-        steps = [*ask_first(domain, first)]
-        steps += halving_steps(domain, HALVING_SHARE, self._n_cells, n_columns)
-        steps += round_steps("cell", CELL_SHARE, N_CELL_ROUNDS, in_directions)
-        steps += round_steps("centre", CENTRE_SHARE, N_CENTRE_ROUNDS, in_directions)
-        last = 1 - first - HALVING_SHARE - CELL_SHARE - CENTRE_SHARE
-        steps += round_steps("last", last, 1, sums_sensitivity(domain))
+        shares = WIDE if domain.n_features >= WIDE_COLUMNS else NARROW
+        directions, halving, cells, centres = (Fraction(share, 100) for share in shares)
+        if self._asks_moments(domain):
+            steps = [*component_steps(domain, directions)]
+        else:
+            directions = FRAME_SHARE
+            steps = [*frame_steps(domain, directions)]
+        steps += halving_steps(domain, halving, self._n_cells, n_columns)
+        steps += round_steps("cell", cells, N_CELL_ROUNDS, in_directions)
+        steps += round_steps("centre", centres, N_CENTRE_ROUNDS, in_directions)
+        steps += round_steps("last", 1 - directions - halving - cells - centres, 1, sums_sensitivity(domain))
         return Plan(*steps)
 
     def _cluster(self, curator: Questions) -> CentreModel:
