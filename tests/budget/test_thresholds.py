@@ -98,7 +98,7 @@ def test_statement_and_file():
     [
         ({"delta": "1"}, "a delta below 1"),
         ({"delta": "-1/2"}, "a delta below 1"),
-        ({"mechanism": "discrete Gaussian"}, "must have Laplace noise"),
+        ({"mechanism": "exponential"}, "must have additive noise"),
         ({"delta": "1e-5"}, "must fit into delta"),
     ],
 )

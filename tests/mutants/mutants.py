@@ -450,14 +450,14 @@ LEVELS = [
     Mutant(
         "a threshold for one value of a person",
         "private.mechanisms.thresholded",
-        "return n_values * exp_of",
-        "return exp_of",
+        "return n_values * exp_of(-excess / scale)",
+        "return exp_of(-excess / scale)",
         (THRESHOLDED + "least_threshold_by_exact_tails[1/20-30-7]",),
     ),
     Mutant(
         "a threshold that forgets the person's own count",
         "private.mechanisms.thresholded",
-        "exp_of(-(threshold - 1) / scale)",
+        "exp_of(-excess / scale)",
         "exp_of(-threshold / scale)",
         (THRESHOLDED + "least_threshold_by_exact_tails[1/20-30-7]",),
     ),
