@@ -46,8 +46,8 @@ from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 from sfumato.private.mechanisms.sparse_histogram import checked_histogram, sparse_histogram
-from sfumato.private.mechanisms.thresholded import least_threshold, thresholded_counts
-from sfumato.private.terms import weight_of
+from sfumato.private.mechanisms.thresholded import common_threshold, least_threshold, thresholded_counts
+from sfumato.private.terms import TERM_WEIGHTS
 from sfumato.progress import begin, reporter
 
 
@@ -137,13 +137,13 @@ class Curator(Questions):
     def terms(self, step: str) -> NoisyTerms:
         engine = self._texts(step)
         record = self._declare(step, engine.found_sensitivity, selection=False)
-        # A person alone may show any number of terms, with a weight that depends on how many.
-        numbers = range(1, record.sensitivity.coordinates + 1)
-        law = (record.mechanism,)
-        threshold = max(least_threshold(record.delta, record.scale, n, *law, weight_of(n)) for n in numbers)
+        law = (record.scale, record.mechanism)
+        threshold = common_threshold(record.delta, *law, TERM_WEIGHTS)
         texts, raw_weights = engine.weights()
         reporter()(1)
-        passing, noisy = thresholded_counts(raw_weights, record.scale, threshold, self._entropy, *law)
+        passing, noisy = thresholded_counts(
+            raw_weights, record.scale, threshold, self._entropy, record.mechanism
+        )
         return NoisyTerms(tuple(texts.take(pa.array(passing)).to_pylist()), noisy, threshold, record)
 
     def terms_per_person(self, step: str, vocabulary: Sequence[str], most: int) -> Noisy:

@@ -50,6 +50,10 @@ def weight_of(n_terms: int) -> int:
     return isqrt(WEIGHT_UNIT**2 * MOST_FOUND // n_terms)
 
 
+# How many terms a person may count for when terms are found, and the weight of each then.
+TERM_WEIGHTS = tuple((n, weight_of(n)) for n in range(MOST_FOUND, 0, -1))
+
+
 def counts_sensitivity(max_terms: int, max_clusters: int) -> Sensitivity:
     """Sensitivity of `term_counts` for a whole privacy unit: each entry that changes does so by 1."""
     n_entries = max_terms + max_clusters

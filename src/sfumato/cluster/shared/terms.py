@@ -25,7 +25,7 @@ PRIVATE = "private"
 # Tuned: docs/notes/constants.md#terms
 FOUND_SHARE = Fraction(2, 5)  # of the budget, to find a vocabulary
 PER_PERSON_SHARE = Fraction(1, 20)
-MAX_TERMS = 8
+MAX_TERMS = 16
 MOST_KEPT = 10_000  # terms of a vocabulary that is found: those that most people use
 MOST_BINS = 32  # people with more terms are in the last bin
 VISIBLE = 4.0  # standard deviations from which on a bin counts
@@ -69,7 +69,7 @@ class TermsAsked:
 
         Examples
         --------
-        >>> [step.name for step in TermsAsked.of("private", 8, 10).plan(1).steps]
+        >>> [step.name for step in TermsAsked.of("private", 16, 10).plan(1).steps]
         ['terms', 'terms per person', 'term counts']
         """
         sensitivity = term_counts_sensitivity(self.max_terms, max_clusters)

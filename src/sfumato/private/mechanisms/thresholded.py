@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -105,6 +106,27 @@ def least_threshold(
     return least + bisect_left(
         candidates, True, key=lambda t: showing_probability(t, scale, n_values, mechanism, weight) <= most
     )
+
+
+def common_threshold(
+    delta: Fraction, scale: Fraction, mechanism: str, weights: Sequence[tuple[int, int]]
+) -> int:
+    """Threshold for units that have any of several numbers of values: the largest of `least_threshold`.
+
+    Parameters
+    ----------
+    delta, scale, mechanism
+        As for `least_threshold`.
+    weights : sequence of (int, int)
+        How many values a unit may have, and the count of each then.
+    """
+    threshold = 0
+    for n_values, weight in weights:
+        # One comparison tells whether the largest so far is enough.
+        probability = showing_probability(max(threshold, weight + 1), scale, n_values, mechanism, weight)
+        if threshold <= weight or Fraction(probability) > delta:
+            threshold = least_threshold(delta, scale, n_values, mechanism, weight)
+    return threshold
 
 
 def showing_probability(

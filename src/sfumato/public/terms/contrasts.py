@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from sfumato.domain import FloatArray, IntArray
 
 # Tuned: docs/notes/constants.md#terms
-CLEAR = 3.0  # standard deviations by which a share must exceed that of all others for a term to be shown
+CLEAR = 3.0  # standard deviations by which a share must at least exceed that of all others
+FALSE_TERMS = 0.25  # that noise alone may show in each cluster, on average
 CAUTION = 1.0  # standard deviations by which shares are moved towards each other before terms are ranked
 LEAST_SIZE = 3.0  # standard deviations of a cluster's size; of a smaller one nothing is told
 
@@ -39,7 +41,22 @@ def shares_of(counts: IntArray, sizes: IntArray, std: float) -> Shares:
     )
 
 
-def contrasts(counts: IntArray, sizes: IntArray, std: float) -> tuple[FloatArray, NDArray[np.bool_]]:
+def clear_distance(n_terms: int, mechanism: str) -> float:
+    """Standard deviations of noise that at most `FALSE_TERMS` of so many terms exceed on average; 3 or more.
+
+    Examples
+    --------
+    >>> round(clear_distance(400, "discrete Gaussian"), 2), round(clear_distance(400, "discrete Laplace"), 2)
+    (3.23, 4.73)
+    """
+    share = min(FALSE_TERMS / max(n_terms, 1), 0.5)
+    found = math.log(0.5 / share) / math.sqrt(2) if mechanism == "discrete Laplace" else float(-ndtri(share))
+    return max(found, CLEAR)
+
+
+def contrasts(
+    counts: IntArray, sizes: IntArray, std: float, mechanism: str
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Score of each term in each cluster, and whether it sets the cluster apart by more than noise shows.
 
     The score is p log(p / q), the term's part of the Kullback-Leibler divergence of a cluster (share p) from
@@ -53,6 +70,8 @@ def contrasts(counts: IntArray, sizes: IntArray, std: float) -> tuple[FloatArray
     sizes : int array of shape (k,)
     std : float
         Standard deviation of the noise in each of both.
+    mechanism : str
+        Its law: of Laplace noise, more terms look large by chance.
 
     Returns
     -------
@@ -70,4 +89,5 @@ def contrasts(counts: IntArray, sizes: IntArray, std: float) -> tuple[FloatArray
     noise = np.sqrt(found.own_stds**2 + found.others_stds**2)
     gaps = found.own - np.maximum(found.others, 0.0)
     is_large = (sizes >= LEAST_SIZE * std)[:, None]
-    return scores, (gaps > CLEAR * noise) & (scores > 0) & is_large
+    distance = clear_distance(counts.shape[1], mechanism)
+    return scores, (gaps > distance * noise) & (scores > 0) & is_large

@@ -154,7 +154,7 @@ class Terms:
 
     @cached_property
     def _contrasts(self) -> tuple[FloatArray, NDArray[np.bool_]]:
-        return contrasts(self.counts, self.sizes, self.std)
+        return contrasts(self.counts, self.sizes, self.std, self.mechanism)
 
     @cached_property
     def _shares(self) -> Shares:
