@@ -2,7 +2,6 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -108,8 +107,9 @@ def least_threshold(
     )
 
 
+@lru_cache(maxsize=64)
 def common_threshold(
-    delta: Fraction, scale: Fraction, mechanism: str, weights: Sequence[tuple[int, int]]
+    delta: Fraction, scale: Fraction, mechanism: str, weights: tuple[tuple[int, int], ...]
 ) -> int:
     """Threshold for units that have any of several numbers of values: the largest of `least_threshold`.
 
@@ -117,7 +117,7 @@ def common_threshold(
     ----------
     delta, scale, mechanism
         As for `least_threshold`.
-    weights : sequence of (int, int)
+    weights : tuple of (int, int)
         How many values a unit may have, and the count of each then.
     """
     threshold = 0
