@@ -1,4 +1,4 @@
-"""Audit of private terms: what only one person uses is shown with probability delta at most, and not much less.
+"""Audit of private terms: what only one person uses is shown with probability delta, and not much less.
 
 Delta is large here, so that a few thousand runs can tell it from twice delta. Epsilon is large, too: a weight
 of a few people then moves the probability a lot.

@@ -1,7 +1,6 @@
 """`describe_terms`: what it charges, states and refuses, and whose texts count."""
 
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -98,8 +97,7 @@ def test_each_call_is_charged_and_stated(tmp_path):
     assert [charge.outcome for charge in ledger.history()] == ["released"] * 3
     assert ledger.history()[-1].method == "LloydKMeans.describe_terms"
     assert model.privacy_.budget == Budget(5, 3e-6)
-    with pytest.raises(BudgetExceededError), warnings.catch_warnings():
-        warnings.simplefilter("ignore", GuaranteeWarning)
+    with pytest.warns(GuaranteeWarning), pytest.raises(BudgetExceededError):
         model.describe_terms(TEXTS, **SPEND)
     assert model.privacy_.budget == Budget(5, 3e-6)
 
