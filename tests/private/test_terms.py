@@ -118,7 +118,7 @@ def test_what_others_count_for_does_not_depend_on_a_person():
     """A new person brings words that sort before, between and after those of the others."""
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(60)]
-    people = [[(int(rng.integers(K)), " ".join(rng.choice(words, 40)))] for _ in range(30)]
+    people = [[(int(rng.integers(K)), " ".join(rng.choice(words, 50, replace=False)))] for _ in range(30)]
     newcomer = [[(0, "a0 w10a w29b zz " + " ".join(words[::7]))]]
     with_, without = raw_of([*people, *newcomer]), raw_of(people)
     own = raw_of(newcomer)
