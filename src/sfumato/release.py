@@ -28,6 +28,7 @@ from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
 from sfumato.public.profiles import Profiles
+from sfumato.public.terms import Terms
 
 FORMAT = "sfumato release"
 FORMAT_VERSION = 1
@@ -54,6 +55,8 @@ class Release:
         How to read a table with named columns.
     profiles : Profiles, optional
         What is in each cluster, column by column.
+    terms : Terms, optional
+        Terms of texts that set each cluster apart.
 
     Privacy
     -------
@@ -75,6 +78,7 @@ class Release:
     privacy: PrivacyStatement
     reading: Columns | None = None
     profiles: Profiles | None = None
+    terms: Terms | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = version("sfumato")
 
@@ -177,6 +181,7 @@ class Release:
             "table": encode(self.reading),
             "model": encode(self.model),
             "profiles": encode(self.profiles),
+            **({"terms": encode(self.terms)} if self.terms is not None else {}),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
             "library": self.library,
@@ -222,6 +227,7 @@ class Release:
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
                 reading=decode(content["table"]),
                 profiles=decode(content.get("profiles")),
+                terms=decode(content.get("terms")),
                 created=content["created"],
                 library=content["library"],
             )
@@ -238,6 +244,10 @@ class Release:
             raise ReleaseError("`table` or `parameters` is of another type")
         if not isinstance(self.profiles, Profiles | None):
             raise ReleaseError("`profiles` is of another type")
+        if not isinstance(self.terms, Terms | None):
+            raise ReleaseError("`terms` is of another type")
+        if self.terms is not None and len(self.terms) != self.model.partition.n_cells:
+            raise ReleaseError("`terms` are of another number of clusters")
         if not all(
             isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
         ):

@@ -98,7 +98,7 @@ def test_statement_and_file():
     [
         ({"delta": "1"}, "a delta below 1"),
         ({"delta": "-1/2"}, "a delta below 1"),
-        ({"mechanism": "discrete Gaussian"}, "must have Laplace noise"),
+        ({"mechanism": "exponential"}, "must have additive noise"),
         ({"delta": "1e-5"}, "must fit into delta"),
     ],
 )
@@ -118,3 +118,37 @@ def test_it_adds_to_a_pure_fit_and_not_to_one_in_rho():
     assert total.spent == total.budget == Budget("1.1", 1e-6)
     with pytest.raises(ParameterError, match="delta"):
         PrivacyStatement(Budget(rho=1), Unit(), (), False).after(bought)
+
+
+TERMS = Step("terms", "2/5", sensitivity=Sensitivity(32, 32, 6, 32), threshold=True, joint=True)
+JOINT = Plan(TERMS, Step("people", "1/20"), Step("counts", "11/20", sensitivity=Sensitivity(9, 9, 1, 9)))
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_a_joint_threshold_is_composed_with_what_follows(budget):
+    plan = calibrate(JOINT, budget)
+    records = plan.records()
+    assert [bool(record.delta) for record in records] == [True, False, False]
+    assert records[0].mechanism == "discrete Gaussian"
+    assert records[0].delta == budget.delta / 2
+    noise = [replace(record, delta=Fraction(0)) for record in records]
+    alone = epsilon_at(noise, float(budget.delta / 2))
+    assert 0.999 * float(budget.epsilon) <= alone <= float(budget.epsilon) * (1 + 1e-6)
+    assert plan.cost() <= budget
+    assert math.isinf(epsilon_at(records, budget.delta / 3))
+
+
+def test_a_joint_threshold_adds_to_levels_and_to_a_fit():
+    levels, terms = (calibrate(p, Budget(1, 1e-6)) for p in (PLANS["and a count"], JOINT))
+    both = (*levels.records(), *terms.records())
+    together = epsilon_at(both, 2e-6)
+    assert together <= 2 * (1 + 1e-6)
+    assert together >= 1
+    statement = PrivacyStatement(Budget(2, 2e-6), Unit(), both, False)
+    assert PrivacyStatement.from_dict(json.loads(json.dumps(statement.to_dict()))) == statement
+
+
+@pytest.mark.parametrize("budget", [Budget(1), Budget(rho=1)], ids=str)
+def test_joint_thresholds_need_delta(budget):
+    with pytest.raises(ParameterError, match="terms that are not public need a budget with `epsilon` and"):
+        calibrate(JOINT, budget)

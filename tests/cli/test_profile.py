@@ -2,11 +2,14 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sfumato import Release
+from sfumato.public.terms import Terms
 
 
 @pytest.fixture
@@ -69,3 +72,29 @@ def test_what_is_refused(call, release, stays):
     done = call("profile", "plain.json", code=2)
     assert "plain.json must have profiles, got none" in done.stderr
     assert "must be a release file" in call("profile", "no.json", code=6).stderr
+
+
+def with_terms(release, **changes):
+    counts, sizes = np.array([[300, 1], [2, 300], [5, 4]]), np.array([500, 500, 500])
+    terms = Terms(("cat", "bank"), counts, sizes, "discrete Gaussian", 5.0, 4, 1.0)
+    replace(release, terms=terms, **changes).save("texts.json")
+    return terms
+
+
+def test_typical_words_stand_above_the_table(call, release):
+    terms = with_terms(release)
+    done = call("profile", "texts.json", "--cluster", 0).stdout.splitlines()
+    assert done[1] == f"Typical words: {terms.sentence(0)}"
+    as_json = json.loads(call("profile", "texts.json", "--json").stdout)
+    assert as_json["terms"] == terms.rows()
+
+
+def test_words_alone(call, release):
+    terms = with_terms(release, profiles=None)
+    lines = call("profile", "texts.json").stdout.splitlines()
+    assert lines == [f"Cluster {c}. Typical words: {terms.sentence(c)}" for c in range(3)]
+    call("profile", "texts.json", "--csv", "words.csv")
+    with Path("words.csv").open() as file:
+        assert [row["term"] for row in csv.DictReader(file)] == ["cat", "bank"]
+    assert json.loads(call("profile", "texts.json", "--cluster", 2, "--json").stdout) == {"terms": []}
+    assert call("profile", "texts.json", "--cluster", 3, code=2).stdout == ""

@@ -438,6 +438,7 @@ LEAKS = [
 ]
 
 THRESHOLDED, COUNTED = "private/mechanisms/test_thresholded.py::test_", "private/test_levels.py::test_"
+TERMS = "private/test_terms.py::test_"
 
 LEVELS = [
     Mutant(
@@ -450,14 +451,14 @@ LEVELS = [
     Mutant(
         "a threshold for one value of a person",
         "private.mechanisms.thresholded",
-        "return n_values * exp_of",
-        "return exp_of",
+        "return n_values * exp_of(-excess / scale)",
+        "return exp_of(-excess / scale)",
         (THRESHOLDED + "least_threshold_by_exact_tails[1/20-30-7]",),
     ),
     Mutant(
         "a threshold that forgets the person's own count",
         "private.mechanisms.thresholded",
-        "exp_of(-(threshold - 1) / scale)",
+        "exp_of(-excess / scale)",
         "exp_of(-threshold / scale)",
         (THRESHOLDED + "least_threshold_by_exact_tails[1/20-30-7]",),
     ),
@@ -467,6 +468,34 @@ LEVELS = [
         "return entries.take(pa.array(order[is_first]))",
         "return entries",
         (COUNTED + "brute_force_over_all_small_neighbours",),
+    ),
+    Mutant(
+        "terms chosen by their place among those of all people",
+        "private.terms",
+        "hashes = _hashes(raw, pairs[0], spelling_hashes(raw.terms)[pairs[1]])",
+        "hashes = _hashes(raw, pairs[0], pairs[1].astype(np.uint64))",
+        (TERMS + "what_others_count_for_does_not_depend_on_a_person",),
+    ),
+    Mutant(
+        "a person counts for every term",
+        "private.terms",
+        "kept = uses[:, _first(uses[0], hashes, uses[2], max_terms)]",
+        "kept = uses",
+        (TERMS + "counts_move_by_no_more_than_declared_over_all_small_neighbours[1-1]",),
+    ),
+    Mutant(
+        "a person is in every cluster",
+        "private.terms",
+        "return raw.members[:, _first(people, hashes, clusters, max_clusters)]",
+        "return raw.members",
+        (TERMS + "counts_move_by_no_more_than_declared_over_all_small_neighbours[1-1]",),
+    ),
+    Mutant(
+        "a Gaussian threshold for one term of a person",
+        "private.mechanisms.thresholded",
+        "return n_values * exp_of(-squared)",
+        "return exp_of(-squared)",
+        (THRESHOLDED + "gaussian_threshold_by_exact_tails[1/20-30-7-1]",),
     ),
     Mutant(
         "thresholds at no delta",

@@ -7,7 +7,8 @@ wins: Laplace noise is best for one count, Gaussian noise for long vectors and m
 candidates as tightly as we can and keep the one with the least error.
 
 A step with a threshold takes its share of epsilon, as discrete Laplace noise, and a part of delta. The other
-steps may depend on what it shows, so they are priced for the rest alone (docs/proofs/levels.md).
+steps may depend on what it shows, so they are priced for the rest alone (docs/proofs/levels.md). If their
+costs do not depend on it (`Step.joint`), all noise is composed together (docs/proofs/terms.md).
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ def calibrate(plan: Plan, budget: Budget, max_rows: int = 1) -> PricedPlan:
     grid   1      discrete Laplace  1 (L1)       1.05263      epsilon 0.95
     total                                                     epsilon=1
     """
+    if any(step.joint for step in plan.steps):
+        return _with_joint_thresholds(plan, budget, max_rows)
     if any(step.threshold for step in plan.steps):
         return _with_thresholds(plan, budget, max_rows)
     if budget.kind == "pure":
@@ -60,10 +63,7 @@ def calibrate(plan: Plan, budget: Budget, max_rows: int = 1) -> PricedPlan:
 
 def _with_thresholds(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
     if budget.epsilon is None or not budget.delta:
-        raise ParameterError(
-            f"levels that are not public need a budget with `epsilon` and `delta`, got {budget}. Give "
-            "delta=1e-6, or list the levels if they are public"
-        )
+        raise _needs_delta("levels", budget)
     first = [step for step in plan.steps if step.threshold]
     rest = [step for step in plan.steps if not step.threshold]
     delta = budget.delta * (THRESHOLD_DELTA if rest else 1)
@@ -77,6 +77,20 @@ def _with_thresholds(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
 
 
 Pricing = Callable[[Step, Fraction], PricedStep]
+
+
+def _with_joint_thresholds(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
+    if budget.epsilon is None or not budget.delta:
+        raise _needs_delta("terms", budget)
+    n_thresholds = sum(step.threshold for step in plan.steps)
+    return _best_approximate(plan, budget, max_rows, budget.delta * THRESHOLD_DELTA / n_thresholds)
+
+
+def _needs_delta(what: str, budget: Budget) -> ParameterError:
+    return ParameterError(
+        f"{what} that are not public need a budget with `epsilon` and `delta`, got {budget}. Give "
+        f"delta=1e-6, or list the {what} if they are public"
+    )
 
 
 def _price(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, total: Fraction) -> PricedPlan:
@@ -94,25 +108,31 @@ def _concentrated(step: Step, rho: Fraction) -> PricedStep:
 
 
 @cache
-def _mixed(laplace: frozenset[str]) -> Pricing:
-    """Split rho, but give the named steps a pure mechanism of the same zCDP cost."""
+def _mixed(laplace: frozenset[str], delta: Fraction = Fraction(0)) -> Pricing:
+    """Split rho, but give the named steps a pure mechanism of the same zCDP cost, and thresholds a delta."""
 
     def pricing(step: Step, rho: Fraction) -> PricedStep:
+        if step.threshold:
+            return replace(_concentrated(step, rho), delta=delta)
         return _pure(step, root_down(2 * rho)) if step.name in laplace else _concentrated(step, rho)
 
     return pricing
 
 
-def _best_approximate(plan: Plan, budget: Budget, max_rows: int) -> PricedPlan:
+def _best_approximate(
+    plan: Plan, budget: Budget, max_rows: int, threshold_delta: Fraction = Fraction(0)
+) -> PricedPlan:
     def error(pricing: Pricing) -> float:
         return _error(_largest(plan, budget, max_rows, pricing, ROUGH))
 
     laplace: frozenset[str] = frozenset()
-    errors = {_pure: error(_pure), _mixed(laplace): error(_mixed(laplace))}
+    # A threshold needs Gaussian noise: of equal variance, its tail is shorter.
+    first = (*(() if threshold_delta else (_pure,)), _mixed(laplace, threshold_delta))
+    errors = {pricing: error(pricing) for pricing in first}
     for step in plan.steps:
-        candidate = _mixed(laplace | {step.name})
+        candidate = _mixed(laplace | {step.name}, threshold_delta)
         errors[candidate] = error(candidate)
-        if errors[candidate] < errors[_mixed(laplace)]:
+        if errors[candidate] < errors[_mixed(laplace, threshold_delta)]:
             laplace |= {step.name}
     return _largest(plan, budget, max_rows, min(errors, key=lambda pricing: errors[pricing]), FINE)
 

@@ -41,8 +41,9 @@ def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: fl
 
     It is the smallest of three valid bounds: the sum of pure costs, privacy-loss distributions (their tables
     add about `precision` to the relative variance of the loss), and Rényi orders. Records with a threshold
-    are added by basic composition, because what is asked after them may depend on what they showed
-    (docs/proofs/levels.md).
+    and Laplace noise are added by basic composition, because what is asked after them may depend on what they
+    showed (docs/proofs/levels.md). Gaussian noise of a threshold is composed with all other noise, and only
+    its delta is added (docs/proofs/terms.md).
     """
     own_delta = sum((record.delta for record in records), Fraction(0))
     if not own_delta:
@@ -50,7 +51,7 @@ def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: fl
     if own_delta > delta:
         return math.inf
     own = sum((record.epsilon for record in records if record.delta and record.epsilon), Fraction(0))
-    plain = [record for record in records if not record.delta]
+    plain = [replace(r, delta=Fraction(0)) for r in records if not (r.delta and r.epsilon is not None)]
     spare = float(Fraction(delta) - own_delta) * (1 - 2**-52)  # rounded down
     rest = _plain_epsilon_at(plain, spare, precision)
     return rest if math.isinf(rest) else float_up(own + Fraction(repr(rest)))

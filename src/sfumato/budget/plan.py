@@ -41,6 +41,9 @@ class Step:
     threshold : bool
         Whether the step shows only values that reach a threshold, because its values are not public. It
         takes a part of delta. Its sensitivity is for a whole privacy unit. It is asked once, first.
+    joint : bool
+        For a step with a threshold: whether the cost of each later step is fixed in advance, whatever the
+        threshold shows. Its noise is then Gaussian, and composed with that of the other steps.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Step:
     sensitivity: Sensitivity = COUNT
     selection: bool = False
     threshold: bool = False
+    joint: bool = False
 
     def __post_init__(self) -> None:
         share = as_exact("share", self.share)

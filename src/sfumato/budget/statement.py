@@ -149,8 +149,8 @@ def _record(
     if not (0 < exact.numerator <= MAX_NUMERATOR and exact.denominator <= MAX_DENOMINATOR):
         raise ParameterError(f"the noise scale of step {step!r} must be one that the samplers can draw")
     exact_delta = as_exact("delta", delta)
-    if not 0 <= exact_delta < 1 or (exact_delta and mechanism != "discrete Laplace"):
-        raise ParameterError(f"the threshold of step {step!r} must have Laplace noise and a delta below 1")
+    if not 0 <= exact_delta < 1 or (exact_delta and not mechanism.startswith("discrete")):
+        raise ParameterError(f"the threshold of step {step!r} must have additive noise and a delta below 1")
     record = Record(step, mechanism, Sensitivity(**sensitivity), exact, exact_delta)
     if record.rho > _LARGEST_RHO:
         raise ParameterError(f"the cost of step {step!r} must be at most rho=1e90, got more")

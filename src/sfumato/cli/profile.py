@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from pathlib import Path
@@ -15,10 +13,12 @@ from sfumato.cli import options
 from sfumato.cli.files import check_new
 from sfumato.cli.predict import load
 from sfumato.cli.report import read_labels
+from sfumato.cli.terms import tell_terms, told_terms, write_entries
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.public.profiles import Profiles
+    from sfumato.public.terms import Terms
 
 TABLE = "table"  # in place of the number of a cluster
 _HEAD = ("column", "statistic", "value", "95 % interval", "whole table")
@@ -45,9 +45,13 @@ def profile(
     loaded, texts = load(release), read_labels(labels)
     found = loaded.profiles
     if found is None:
-        raise ParameterError(
-            f"{release} must have profiles, got none. Fit with bounds that name columns, or --profiles 0.2"
-        )
+        if loaded.terms is None:
+            raise ParameterError(
+                f"{release} must have profiles, got none. Fit with bounds that name columns, or "
+                "--profiles 0.2"
+            )
+        tell_terms(loaded, cluster, as_csv, as_json=as_json, quiet=quiet)
+        return
     if cluster is not None and not 0 <= cluster < found.n_clusters:
         raise ParameterError(f"`--cluster` must be from 0 to {found.n_clusters - 1}, got {cluster}")
     chosen = range(found.n_clusters) if cluster is None else [cluster]
@@ -56,9 +60,10 @@ def profile(
     if as_csv is not None:
         _write(entries, as_csv)
     if as_json:
-        print(json.dumps(_as_dict(found, sentences, entries), allow_nan=False))
+        terms = {} if loaded.terms is None else {"terms": told_terms(loaded.terms, cluster)}
+        print(json.dumps(_as_dict(found, sentences, entries) | terms, allow_nan=False))
     elif as_csv is None:
-        print("\n\n".join(_page(number, sentences[number], entries) for number in chosen))
+        print("\n\n".join(_page(number, sentences[number], entries, loaded.terms) for number in chosen))
     elif not quiet:
         print(f"profiles: {as_csv}")
     if loaded.privacy.seeded and not quiet:
@@ -78,13 +83,14 @@ def _distinct(found: Profiles, cluster: int) -> list[dict[str, Any]]:
     return [one._asdict() for one in found.distinct(cluster)]
 
 
-def _page(cluster: int, sentence: str, entries: list[Entry]) -> str:
-    """Sentence and table of a cluster."""
+def _page(cluster: int, sentence: str, entries: list[Entry], terms: Terms | None) -> str:
+    """Sentence, typical words and table of a cluster."""
     own = [entry for entry in entries if entry["cluster"] == cluster]
     lines = [_HEAD, *(_line(entry) for entry in own)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-    return "\n".join([f"Cluster {cluster}. {sentence}", "", *table])
+    words = [] if terms is None else [f"Typical words: {terms.sentence(cluster)}"]
+    return "\n".join([f"Cluster {cluster}. {sentence}", *words, "", *table])
 
 
 def _line(entry: Entry) -> tuple[str, ...]:
@@ -105,11 +111,7 @@ def _shown(value: Any, is_share: bool, is_size: bool) -> str:
 
 
 def _write(entries: list[Entry], path: Path) -> None:
-    from sfumato.release import write_whole
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(entries[0]), lineterminator="\n")
-    writer.writeheader()
-    for entry in entries:
-        writer.writerow(entry | {"cluster": TABLE if entry["cluster"] is None else entry["cluster"]})
-    write_whole(path, text.getvalue())
+    named = [
+        entry | {"cluster": TABLE if entry["cluster"] is None else entry["cluster"]} for entry in entries
+    ]
+    write_entries(named, path)

@@ -8,6 +8,7 @@ from sfumato.curator.answers import (
     NoisyMoments,
     NoisySplits,
     NoisySums,
+    NoisyTerms,
 )
 from sfumato.curator.curator import Curator
 from sfumato.curator.questions import (
@@ -23,6 +24,8 @@ from sfumato.curator.questions import (
     profiles_sensitivity,
     sums_sensitivity,
     swap_sensitivity,
+    term_counts_sensitivity,
+    terms_sensitivity,
 )
 from sfumato.curator.run import Run, run
 from sfumato.curator.tables import Table, open_people, open_table
@@ -31,4 +34,5 @@ __all__ = ["Curator", "MomentShape", "Noisy", "NoisyCells", "NoisyLevels", "Nois
 __all__ += ["NoisySplits", "NoisySums", "Questions", "Run", "SplitRule", "Table", "cover_sensitivity"]
 __all__ += ["histograms_sensitivity", "levels_sensitivity", "moments_sensitivity"]
 __all__ += ["nearest_distance_sensitivity", "nearest_sensitivity", "open_people", "open_table", "run"]
-__all__ += ["profiles_sensitivity", "sums_sensitivity", "swap_sensitivity"]
+__all__ += ["profiles_sensitivity", "sums_sensitivity", "swap_sensitivity", "term_counts_sensitivity"]
+__all__ += ["NoisyTerms", "terms_sensitivity"]

@@ -47,6 +47,18 @@ class NoisyLevels:
 
 
 @dataclass(frozen=True)
+class NoisyTerms:
+    """Released terms that so many people use that they reach a threshold. Public."""
+
+    terms: tuple[str, ...]  # sorted
+    weights: (
+        IntArray  # (n_terms,); sums of the weights of the people who use them, each at least the threshold
+    )
+    threshold: int
+    record: Record  # the mechanism, its sensitivity and its scale
+
+
+@dataclass(frozen=True)
 class NoisySums:
     """Released sizes and sums of groups. Public."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record, Sensitivity
 from sfumato.curator.answers import (
@@ -18,6 +19,7 @@ from sfumato.curator.answers import (
     NoisyMoments,
     NoisySplits,
     NoisySums,
+    NoisyTerms,
 )
 from sfumato.curator.questions import MomentShape, Questions, SplitRule
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
@@ -39,11 +41,13 @@ from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 from sfumato.private.aggregates.swaps import Swaps
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.levels import LevelEngine
+from sfumato.private.engines.terms import TermEngine
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.private.mechanisms.selection import exponential, permute_and_flip
 from sfumato.private.mechanisms.sparse_histogram import checked_histogram, sparse_histogram
-from sfumato.private.mechanisms.thresholded import least_threshold, thresholded_counts
+from sfumato.private.mechanisms.thresholded import common_threshold, least_threshold, thresholded_counts
+from sfumato.private.terms import TERM_WEIGHTS
 from sfumato.progress import begin, reporter
 
 WIDE = 8  # columns from which on the second moments of one group are taken by exact matrix products
@@ -131,6 +135,33 @@ class Curator(Questions):
         reporter()(1)
         passing, noisy_counts = thresholded_counts(raw.counts, record.scale, threshold, self._entropy)
         return NoisyLevels(*raw.by_column(passing, noisy_counts), threshold, record)
+
+    def terms(self, step: str) -> NoisyTerms:
+        engine = self._texts(step)
+        record = self._declare(step, engine.found_sensitivity, selection=False)
+        law = (record.scale, record.mechanism)
+        threshold = common_threshold(record.delta, *law, TERM_WEIGHTS)
+        texts, raw_weights = engine.weights()
+        reporter()(1)
+        passing, noisy = thresholded_counts(
+            raw_weights, record.scale, threshold, self._entropy, record.mechanism
+        )
+        return NoisyTerms(tuple(texts.take(pa.array(passing)).to_pylist()), noisy, threshold, record)
+
+    def terms_per_person(self, step: str, vocabulary: Sequence[str], most: int) -> Noisy:
+        engine = self._texts(step)
+        record = self._declare(step, Sensitivity(), selection=False)
+        return self._noisy(record, engine.per_person(vocabulary, most))
+
+    def term_counts(self, step: str, vocabulary: Sequence[str], max_terms: int) -> Noisy:
+        engine = self._texts(step)
+        record = self._declare(step, engine.counts_sensitivity(max_terms), selection=False)
+        return self._noisy(record, engine.counts(vocabulary, max_terms))
+
+    def _texts(self, step: str) -> TermEngine:
+        if not isinstance(self._engine, TermEngine):
+            raise PlanError(f"step {step!r} asks for terms of a table without texts")
+        return self._engine
 
     def profiles(self, step: str, partition: Partition, edges: Sequence[FloatArray]) -> Noisy:
         return self._release(step, ProfileCounts(partition, self.domain.n_features, tuple(edges)))

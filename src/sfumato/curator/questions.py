@@ -18,6 +18,7 @@ from sfumato.curator.answers import (
     NoisyMoments,
     NoisySplits,
     NoisySums,
+    NoisyTerms,
 )
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import MomentShape, Partition
@@ -32,11 +33,14 @@ from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 from sfumato.private.aggregates.swaps import Swaps
 from sfumato.private.levels import levels_sensitivity
 from sfumato.private.mechanisms.sparse_histogram import threshold_for
+from sfumato.private.terms import counts_sensitivity as term_counts_sensitivity
+from sfumato.private.terms import found_sensitivity as terms_sensitivity
 
 # `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = ["MomentShape", "Questions", "SplitRule", "cover_sensitivity", "histograms_sensitivity"]
 __all__ += ["moments_sensitivity", "nearest_distance_sensitivity", "nearest_sensitivity", "sums_sensitivity"]
 __all__ += ["levels_sensitivity", "profiles_sensitivity", "swap_sensitivity"]
+__all__ += ["term_counts_sensitivity", "terms_sensitivity"]
 
 
 class Questions(Protocol):
@@ -93,6 +97,21 @@ class Questions(Protocol):
 
     def levels(self, step: str) -> NoisyLevels:
         """Values of the columns whose levels are not public, where enough people have them."""
+        raise _unanswered(self, step)
+
+    def terms(self, step: str) -> NoisyTerms:
+        """Terms of texts that enough people use."""
+        raise _unanswered(self, step)
+
+    def terms_per_person(self, step: str, vocabulary: Sequence[str], most: int) -> Noisy:
+        """Noisy number of people who use 0, 1, ..., `most` or more of the terms."""
+        raise _unanswered(self, step)
+
+    def term_counts(self, step: str, vocabulary: Sequence[str], max_terms: int) -> Noisy:
+        """Noisy number of people of each cluster who use each term, and of people in it.
+
+        Of shape (n_clusters, n_terms + 1). A person counts for at most `max_terms` pairs of cluster and term.
+        """
         raise _unanswered(self, step)
 
     def histograms(self, step: str, edges: FloatArray) -> Noisy:

@@ -18,6 +18,7 @@ from sfumato.public.profiles.wording import on_cycle, percent, quantity
 from sfumato.release import Release
 from sfumato.report.bars import Bar, Box, bars, boxes, columns
 from sfumato.report.markup import Faint, details, paragraph, table
+from sfumato.report.words import word_section, words_on_card
 
 MOST_CARDS = 30
 MOST_PICTURES = 4  # on a card
@@ -48,7 +49,7 @@ _SIZES = (
 
 
 def card_section(release: Release, labels: Mapping[str, str]) -> str:
-    """Return the section with a card for each cluster, as HTML, or nothing if the release has no profiles.
+    """Return the section with a card for each cluster, as HTML; without profiles, with their typical words.
 
     Parameters
     ----------
@@ -58,12 +59,15 @@ def card_section(release: Release, labels: Mapping[str, str]) -> str:
     """
     profiles: Profiles | None = getattr(release, "profiles", None)
     if profiles is None:
-        return ""
+        return word_section(release)
     order = np.argsort(-profiles.sizes.estimates, kind="stable").tolist()
     total = profiles.size(None).value
     sizes: Sizes | None = getattr(release.model, "estimated_sizes", None)
     group = "cluster" if sizes is None else sizes.group
-    shown = [_card(profiles, cluster, group, total, labels) for cluster in order[:MOST_CARDS]]
+    shown = [
+        _card(profiles, cluster, group, total, labels, words_on_card(release, cluster))
+        for cluster in order[:MOST_CARDS]
+    ]
     rest = order[MOST_CARDS:]
     if rest:
         records = sum(profiles.size(cluster).value for cluster in rest)
@@ -83,7 +87,9 @@ def is_hidden(profiles: Profiles, cluster: int) -> bool:
     return (size.high - size.low) / 2 > MOST_SIZE_NOISE * size.value
 
 
-def _card(profiles: Profiles, cluster: int, group: str, total: float, labels: Mapping[str, str]) -> str:
+def _card(
+    profiles: Profiles, cluster: int, group: str, total: float, labels: Mapping[str, str], words: str
+) -> str:
     hidden = is_hidden(profiles, cluster)
     size = profiles.size(cluster)
     bar = Bar("size", size.value, "", (size.low, size.high))
@@ -95,6 +101,7 @@ def _card(profiles: Profiles, cluster: int, group: str, total: float, labels: Ma
         part = percent(*(min(value / max(total, 1.0), 1.0) for value in size))
         share = f"{part} of all records"
         parts.append(bars("", [bar._replace(name=share)], longest=max(total, size.high), css="size"))
+    parts.append(words)
     parts.append(paragraph(_HIDDEN, "note") if hidden else _pictures(profiles, cluster, labels))
     css = "card faint" if hidden else "card"
     return f'<article class="{css}" aria-labelledby="cluster-{cluster}">{"".join(parts)}</article>'

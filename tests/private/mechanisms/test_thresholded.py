@@ -9,7 +9,12 @@ import pytest
 
 from sfumato.errors import ParameterError
 from sfumato.private.mechanisms.entropy import Entropy
-from sfumato.private.mechanisms.thresholded import least_threshold, showing_probability, thresholded_counts
+from sfumato.private.mechanisms.thresholded import (
+    common_threshold,
+    least_threshold,
+    showing_probability,
+    thresholded_counts,
+)
 
 DELTAS = [Fraction(1, 20), Fraction(1, 1000), Fraction(1, 10**6), Fraction(1, 10**12)]
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(20, 7), Fraction(30), Fraction(2500)]
@@ -90,3 +95,48 @@ def test_far_tails_do_not_vanish():
     threshold = least_threshold(Fraction(1, 10**90), Fraction(2**40), 3)
     assert showing_probability(threshold, Fraction(2**40), 3) <= Decimal("1e-90")
     assert showing_probability(threshold - 1, Fraction(2**40), 3) > Decimal("1e-90")
+
+
+def gaussian_tail(sigma, least):
+    """P(X >= least) of discrete Gaussian noise, summed term by term."""
+    x = np.arange(-int(40 * sigma) - 40, int(40 * sigma) + 41)
+    weights = np.exp(-(x**2) / (2 * float(sigma) ** 2))
+    return float(weights[x >= least].sum() / weights.sum())
+
+
+@pytest.mark.parametrize("weight", [1, 50])
+@pytest.mark.parametrize("n_values", [1, 7])
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("delta", DELTAS, ids=str)
+def test_gaussian_threshold_by_exact_tails(delta, scale, n_values, weight):
+    """Never too low, and too high by two units and 3 per cent of the noise at most."""
+    threshold = least_threshold(delta, scale, n_values, "discrete Gaussian", weight)
+    assert n_values * gaussian_tail(scale, threshold - weight) <= float(delta) * (1 + 1e-9)
+    slack = 2 + math.ceil(float(scale) / 30)
+    lower = threshold - slack
+    assert lower <= weight or n_values * gaussian_tail(scale, lower - weight) > float(delta) * (1 - 1e-9)
+
+
+def test_gaussian_tails_are_bounded_from_above():
+    for excess in (1, 5, 20, 60):
+        bound = float(showing_probability(excess + 1, Fraction(10), 1, "discrete Gaussian"))
+        assert gaussian_tail(10, excess) <= bound
+
+
+@pytest.mark.parametrize("wrong", [0.7, 1.0, 1.3])
+def test_gaussian_noise_has_its_scale(wrong):
+    scale, n_runs = Fraction(10), 40_000
+    drawn_at = scale * Fraction(wrong).limit_denominator(10)
+    ones = np.ones(n_runs, np.int64)
+    passing, _ = thresholded_counts(ones, drawn_at, 16, Entropy(1), "discrete Gaussian")
+    expected = gaussian_tail(10, 15)
+    error = abs(len(passing) / n_runs - expected) / math.sqrt(expected * (1 - expected) / n_runs)
+    assert (error < 4.5) == (wrong == 1.0)
+
+
+@pytest.mark.parametrize("scale", [Fraction(3), Fraction(40), Fraction(2000)], ids=str)
+def test_a_common_threshold_is_the_largest(scale):
+    weights = ((9, 10), (4, 15), (1, 30), (2, 21))
+    law = (Fraction(1, 1000), scale)
+    each = [least_threshold(*law, n, "discrete Gaussian", weight) for n, weight in weights]
+    assert common_threshold(*law, "discrete Gaussian", weights) == max(each)

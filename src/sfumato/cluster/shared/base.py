@@ -45,6 +45,7 @@ from sfumato.cluster.shared.parameters import (
     with_shared_text,
 )
 from sfumato.cluster.shared.profiles import find_profiles, profile_steps
+from sfumato.cluster.shared.texts import DescribesTexts
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
@@ -63,6 +64,7 @@ from sfumato.domain.scaling import Scaling
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import CentreModel, Model, encode
 from sfumato.public.profiles import Profiles
+from sfumato.public.terms import Terms
 from sfumato.release import Release
 
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, for bounds="private"; tuned: docs/notes/constants.md#bounds
@@ -281,6 +283,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         columns = tuple(str(name) for name in getattr(self, "feature_names_in_", ()))
         self.privacy_ = privacy
         self.profiles_ = profiles
+        self.terms_: Terms | None = None  # until `describe_terms`
         self.release_ = Release(
             type(self).__name__, parameters, domain, columns, model, privacy, reading, profiles
         )
@@ -301,7 +304,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         return _without_warnings(partial(super()._repr_mimebundle_, **options))
 
 
-class PrivateClusterer(Habits, ClusterMixin, PrivateEstimator, ABC):
+class PrivateClusterer(Habits, DescribesTexts, ClusterMixin, PrivateEstimator, ABC):
     """Base of all private clusterers. A subclass declares its questions (`_plan`) and asks them (`_cluster`).
 
     Everything else is here: validation, ledger, curator, release, prediction.

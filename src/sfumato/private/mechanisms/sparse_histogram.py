@@ -247,7 +247,7 @@ def _gaussian_total(sigma: Fraction) -> Decimal:
         width = Decimal(sigma.numerator) / Decimal(sigma.denominator)
         if sigma <= 1:
             return _theta(1 / (2 * width**2))
-        return width * (2 * _pi()).sqrt() * _theta(2 * (_pi() * width) ** 2)
+        return width * (2 * pi()).sqrt() * _theta(2 * (pi() * width) ** 2)
 
 
 def _theta(rate: Decimal) -> Decimal:
@@ -259,7 +259,7 @@ def _theta(rate: Decimal) -> Decimal:
 
 
 @lru_cache(maxsize=1)
-def _pi() -> Decimal:
+def pi() -> Decimal:
     """Pi by the arithmetic-geometric mean (Gauss, Brent, Salamin): ten rounds give over 1000 digits."""
     with localcontext(DECIMALS):
         a, b, rest = Decimal(1), 1 / Decimal(2).sqrt(), Decimal(1) / 4

@@ -29,6 +29,7 @@ from sfumato.public.models.mixture import MixtureModel
 from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
 from sfumato.public.profiles import Profiles
+from sfumato.public.terms import Terms
 
 _LARGEST_INTEGER = 2**62  # sums of two stay within 64 bits
 
@@ -51,6 +52,7 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Coordinate,
         Described,
         Profiles,
+        Terms,
         TextFormat,
         Domain,
         Measure,
