@@ -26,7 +26,7 @@ if _typing.TYPE_CHECKING:
         suggest_max_rows,
     )
     from sfumato.curator.inspection import check
-    from sfumato.domain import Ball
+    from sfumato.domain import Ball, Sparse
     from sfumato.domain.text import scan_csv
     from sfumato.pca import PrivatePCA
     from sfumato.pipelines import check_pipeline
@@ -39,8 +39,8 @@ if _typing.TYPE_CHECKING:
 
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivatePCA"]
-__all__ += ["PublicScaler", "RandomProjection", "Release", "SourceTargetClustering", "__version__", "check"]
-__all__ += ["check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics"]
+__all__ += ["PublicScaler", "RandomProjection", "Release", "SourceTargetClustering", "Sparse", "__version__"]
+__all__ += ["check", "check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics"]
 __all__ += ["progress", "recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
@@ -52,6 +52,7 @@ _HOMES = {
     "PublicScaler": "preprocessing",
     "RandomProjection": "projection",
     "Release": "release",
+    "Sparse": "domain",
     "check": "curator.inspection",
     "check_pipeline": "pipelines",
     "recommend": "planner",

@@ -24,10 +24,12 @@ from sfumato.curator.tables import column_names
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.arrays import numbers
 from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
 from sfumato.public.profiles import Profiles
+from sfumato.public.terms import Terms
 
 FORMAT = "sfumato release"
 FORMAT_VERSION = 1
@@ -54,6 +56,10 @@ class Release:
         How to read a table with named columns.
     profiles : Profiles, optional
         What is in each cluster, column by column.
+    sparse : Sparse, optional
+        How sparse rows become the coordinates of the model.
+    terms : Terms, optional
+        Columns of sparse rows that stand out in each cluster.
 
     Privacy
     -------
@@ -75,6 +81,8 @@ class Release:
     privacy: PrivacyStatement
     reading: Columns | None = None
     profiles: Profiles | None = None
+    sparse: Sparse | None = None
+    terms: Terms | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = version("sfumato")
 
@@ -90,11 +98,13 @@ class Release:
         """
         if self.reading is not None:
             return holder.labels(X, self.reading, self.domain, self.label)
+        missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
+        if self.sparse is not None:
+            return holder.labels_of_sparse(X, self.sparse, missing, self.domain, self.label)
         rows = numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
             raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
-        missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
         return holder.labels_of_rows(rows, missing, self.domain, self.label)
 
     @cached_property
@@ -141,6 +151,8 @@ class Release:
         -------
         iterator of pyarrow.RecordBatch
         """
+        if self.sparse is not None:
+            raise ParameterError("a release of sparse rows labels files with `predict`, not `predict_files`")
         reading = self.reading or Columns(tuple(map(Coordinate, self.columns or column_names(X))))
         if len(reading.coordinates) != self.model.n_features:
             got = len(reading.coordinates)
@@ -159,6 +171,7 @@ class Release:
             "table": encode(self.reading),
             "model": encode(self.model),
             "profiles": encode(self.profiles),
+            **({} if self.sparse is None else {"sparse": encode(self.sparse), "terms": encode(self.terms)}),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
             "library": self.library,
@@ -204,6 +217,8 @@ class Release:
                 privacy=PrivacyStatement.from_dict(content["privacy"]),
                 reading=decode(content["table"]),
                 profiles=decode(content.get("profiles")),
+                sparse=decode(content.get("sparse")),
+                terms=decode(content.get("terms")),
                 created=content["created"],
                 library=content["library"],
             )
@@ -220,6 +235,8 @@ class Release:
             raise ReleaseError("`table` or `parameters` is of another type")
         if not isinstance(self.profiles, Profiles | None):
             raise ReleaseError("`profiles` is of another type")
+        if not isinstance(self.sparse, Sparse | None) or not isinstance(self.terms, Terms | None):
+            raise ReleaseError("`sparse` or `terms` is of another type")
         if not all(
             isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
         ):
@@ -227,6 +244,8 @@ class Release:
         widths = {self.model.n_features, self.domain.n_features, len(self.columns) or self.domain.n_features}
         if self.reading is not None:
             widths.add(len(self.reading.coordinates))
+        if self.sparse is not None:
+            widths.add(self.sparse.width(self.sparse.n_columns or 0))
         if len(widths) > 1:
             raise ReleaseError("its parts have different numbers of columns")
 

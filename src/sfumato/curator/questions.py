@@ -12,6 +12,7 @@ from typing import Protocol
 from sfumato.budget import PricedPlan, Sensitivity
 from sfumato.curator.answers import (
     Noisy,
+    NoisyActive,
     NoisyCells,
     NoisyLevels,
     NoisyMeans,
@@ -21,7 +22,9 @@ from sfumato.curator.answers import (
 )
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import MomentShape, Partition
+from sfumato.domain.sparse import Sparse
 from sfumato.errors import PlanError
+from sfumato.private.aggregates.active_sums import ActiveSums
 from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
@@ -36,7 +39,7 @@ from sfumato.private.mechanisms.sparse_histogram import threshold_for
 # `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = ["MomentShape", "Questions", "SplitRule", "cover_sensitivity", "histograms_sensitivity"]
 __all__ += ["moments_sensitivity", "nearest_distance_sensitivity", "nearest_sensitivity", "sums_sensitivity"]
-__all__ += ["levels_sensitivity", "profiles_sensitivity", "swap_sensitivity"]
+__all__ += ["active_sensitivity", "levels_sensitivity", "profiles_sensitivity", "swap_sensitivity"]
 
 
 class Questions(Protocol):
@@ -121,6 +124,10 @@ class Questions(Protocol):
         """Noisy size of each group, and sum of its rows' clipped displacements from a public origin."""
         raise _unanswered(self, step)
 
+    def active_sums(self, step: str, partition: Partition, sparse: Sparse) -> NoisyActive:
+        """Noisy size of each group of sparse rows, and sum of each of their columns."""
+        raise _unanswered(self, step)
+
     def moments(
         self,
         step: str,
@@ -192,6 +199,11 @@ def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensiti
     return GroupedSums.sensitivity_in(
         n_components or domain.n_features, () if n_components else domain.blocks
     )
+
+
+def active_sensitivity(max_active: int) -> Sensitivity:
+    """Sensitivity of `Curator.active_sums` of rows with at most `max_active` active columns."""
+    return ActiveSums.sensitivity_in(max_active)
 
 
 def moments_sensitivity(

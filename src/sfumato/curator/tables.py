@@ -25,6 +25,7 @@ from sfumato.domain.columns import (
     read_bounds,
 )
 from sfumato.domain.scaling import Scaling
+from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError, ParameterError
 from sfumato.private.engines.base import Engine
@@ -33,6 +34,7 @@ from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.parsing import parse_numbers, spell
 from sfumato.private.reading import complete_rows
 from sfumato.private.sources import Source, is_outside, open_source
+from sfumato.private.sources.sparse import SparseRows
 
 AS_DECLARED = Scaling(None)
 # These types are kept: the engine casts block by block. All others are cast before anything is charged.
@@ -47,9 +49,10 @@ class Table:
     domain: Domain
     columns: Columns | None  # how named columns are read. None for an array
     names: tuple[str, ...]  # names of the coordinates, if any
-    _rows: NDArray[Any] | Source  # private: only for the curator and for `curator.holder`
+    _rows: NDArray[Any] | Source | SparseRows  # private: only for the curator and for `curator.holder`
     _open_engine: Callable[[], Engine]  # private: only for the curator and for `curator.holder`
     scaling: Scaling = AS_DECLARED  # the rule by which its columns are measured
+    sparse: Sparse | None = None  # how sparse rows become coordinates
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
         """Curator over the table, with noise from the operating system or a seed."""

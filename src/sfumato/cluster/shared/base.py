@@ -41,14 +41,23 @@ from sfumato.cluster.shared.parameters import (
     as_budget,
     as_seed,
     check_fields,
+    number_parameter,
     parameter,
     with_shared_text,
 )
 from sfumato.cluster.shared.profiles import find_profiles, profile_steps
+from sfumato.cluster.shared.terms import (
+    check_room,
+    find_terms,
+    sparse_attributes,
+    terms_share,
+    terms_steps,
+)
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
 from sfumato.curator.levels import move_to, open_levels, table_with_levels
+from sfumato.curator.sparse import open_sparse, show_active
 from sfumato.curator.tables import as_numbers, check_described, describe
 from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
@@ -60,9 +69,11 @@ from sfumato.domain.columns import (
 )
 from sfumato.domain.levels import with_levels
 from sfumato.domain.scaling import Scaling
+from sfumato.domain.sparse import Sparse
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import CentreModel, Model, encode
 from sfumato.public.profiles import Profiles
+from sfumato.public.terms import Terms
 from sfumato.release import Release
 
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, for bounds="private"; tuned: docs/notes/constants.md#bounds
@@ -103,7 +114,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         bought = purchases(*self.get_params(deep=False).values())
         after_purchases(PrivacyStatement(priced.budget, table.domain.unit, (), False), bought)  # may raise
 
-        def within_bounds(curator: Curator) -> tuple[Model, Profiles | None]:
+        def within_bounds(curator: Curator) -> tuple[Model, Profiles | Terms | None]:
             nonlocal table
             if self._private_bounds:
                 space = Domain.from_bounds(
@@ -128,8 +139,9 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         )
         model = model.moved(domain.measure.inverse) if domain.measure else model
         if profiles is not None and isinstance(model, CentreModel):
-            model = model.sized(profiles.sizes)  # of the rows nearest to the last centres
-        self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles)
+            sizes = profiles.estimated_sizes if isinstance(profiles, Terms) else profiles.sizes
+            model = model.sized(sizes)  # of the rows nearest to the last centres
+        self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles, table.sparse)
         warn_of(self.release_)
         return table
 
@@ -157,8 +169,13 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
 
     def _profiled(
         self, table: Table, levels: Mapping[str, Sequence[str]], model: Model, curator: Curator
-    ) -> Profiles | None:
-        """Profiles of the clusters of a model, if the plan pays for them."""
+    ) -> Profiles | Terms | None:
+        """Profiles of the clusters of a model, or terms of sparse rows, if the plan pays for them."""
+        if table.sparse is not None:
+            if not self._terms_share:
+                return None
+            show_active(curator, table)
+            return find_terms(curator, model.partition, table.sparse)
         if not self._describing.share:
             return None
         columns = self._describing.columns(table.names, curator.space, levels)
@@ -169,8 +186,20 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     @property
     def _describing(self) -> Describing:
         """Which columns profiles tell about, and what they cost."""
+        if self._sparse is not None:
+            return Describing(Fraction(0), {}, {})
         bounds, beside = plain(self.bounds), plain(self.describe)
         return Describing.of(self.profiles, beside, bounds, self.unit, explains=self._explains)
+
+    @property
+    def _sparse(self) -> Sparse | None:
+        """How sparse rows are declared, if `bounds` declare them."""
+        return self.bounds if isinstance(self.bounds, Sparse) else None
+
+    @property
+    def _terms_share(self) -> Fraction:
+        """Share of the budget for the terms of sparse rows."""
+        return terms_share(self.profiles, self.describe) if self._sparse is not None else Fraction(0)
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
@@ -182,7 +211,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         X : array-like of shape (n, d)
         """
         check_is_fitted(self, "release_")
-        if self.release_.reading is not None:
+        if self.release_.reading is not None or self.release_.sparse is not None:
             return self.release_.predict(X)
         options = {"reset": False, "ensure_min_samples": 0, "dtype": np.float64, "order": "C"}
         table = X if self.missing == "error" else as_numbers(X)
@@ -195,6 +224,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         describing = self._describing
         if describing.share:
             plan = plan.then(profile_steps(describing.n_columns(domain)), describing.share)
+        if self._sparse is not None and self._terms_share:
+            plan = plan.then(terms_steps(self._sparse), self._terms_share)
         if n_private := len(private_columns(self.bounds)) + len(describing.private):
             plan = plan.after(level_steps(n_private), LEVELS_SHARE)
         priced = calibrate(plan, self._budget(), domain.unit.max_rows)
@@ -242,6 +273,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else plain(self.bounds)
         scaling = self._scaling if not self._private_bounds else Scaling(None)
+        if self._sparse is not None:
+            return self._open_sparse(X, unit)
         options: dict[str, Any] = {"scaling": scaling, "name": name, "validate": validate}
         table = open_table(X, bounds, unit, self.missing, self.outside, **options)
         table = dataclasses.replace(table, scaling=self._scaling)
@@ -255,6 +288,16 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             self._name_columns(table)
         return table
 
+    def _open_sparse(self, X: Any, unit: Unit) -> Table:
+        """The same for sparse rows."""
+        table = open_sparse(X, plain(self.bounds), unit, self.missing, self.outside, self._scaling)
+        assert table.sparse is not None and table.sparse.n_columns is not None
+        if self._terms_share:
+            check_room(table.sparse, int(getattr(self, number_parameter(type(self)) or "", 1)))
+        self.n_features_in_ = table.sparse.n_columns
+        vars(self).pop("feature_names_in_", None)
+        return table
+
     def _name_columns(self, table: Table) -> None:
         self.n_features_in_ = table.domain.n_features
         self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -265,10 +308,14 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         domain: Domain,
         privacy: PrivacyStatement,
         reading: Columns | None,
-        profiles: Profiles | None = None,
+        profiles: Profiles | Terms | None = None,
+        sparse: Sparse | None = None,
     ) -> None:
         """Set the attributes of a fitted estimator, from a model in the user's units."""
-        for name, value in model.attributes().items():
+        terms = profiles if isinstance(profiles, Terms) else None
+        profiles = None if isinstance(profiles, Terms) else profiles
+        attributes = model.attributes() if sparse is None else sparse_attributes(model, terms)
+        for name, value in attributes.items():
             setattr(self, f"{name}_", value)
         published = {
             field.name for field in dataclasses.fields(self) if field.metadata.get("published", True)
@@ -282,7 +329,16 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         self.privacy_ = privacy
         self.profiles_ = profiles
         self.release_ = Release(
-            type(self).__name__, parameters, domain, columns, model, privacy, reading, profiles
+            type(self).__name__,
+            parameters,
+            domain,
+            columns,
+            model,
+            privacy,
+            reading,
+            profiles,
+            None if sparse is None else replace(sparse, feature_names=None),
+            terms,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -380,7 +436,8 @@ class PrivateClusterer(Habits, ClusterMixin, PrivateEstimator, ABC):
         """Return a fitted copy with another model of the same released values. Spends nothing."""
         other = copy.copy(self)
         other.set_params(**parameters)
-        other._publish(model, self.release_.domain, self.privacy_, self.release_.reading)
+        old = self.release_
+        other._publish(model, old.domain, self.privacy_, old.reading, sparse=old.sparse)
         if "_table" in vars(self):
             other._table = self._table
         return other

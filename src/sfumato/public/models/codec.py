@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Measure, Unit
 from sfumato.domain.blocks import Block
 from sfumato.domain.columns import Columns, Coordinate, Described
+from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
 from sfumato.public.density.dbscan import Guarantee
@@ -28,6 +29,7 @@ from sfumato.public.models.mixture import MixtureModel
 from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
 from sfumato.public.profiles import Profiles
+from sfumato.public.terms import Terms
 
 _LARGEST_INTEGER = 2**62  # sums of two stay within 64 bits
 
@@ -50,6 +52,8 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Described,
         Profiles,
         TextFormat,
+        Sparse,
+        Terms,
         Domain,
         Measure,
         Block,
