@@ -40,8 +40,8 @@ if _typing.TYPE_CHECKING:
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering", "PrivatePCA"]
 __all__ += ["PublicScaler", "RandomProjection", "Release", "SourceTargetClustering", "Sparse", "__version__"]
-__all__ += ["check", "check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics"]
-__all__ += ["progress", "recommend", "scan_csv", "suggest_max_rows"]
+__all__ += ["check", "check_pipeline", "datasets", "estimate_bounds", "estimate_levels", "grid_size"]
+__all__ += ["metrics", "progress", "recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {

@@ -28,8 +28,8 @@ from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
+from sfumato.public.models.terms import Terms
 from sfumato.public.profiles import Profiles
-from sfumato.public.terms import Terms
 
 FORMAT = "sfumato release"
 FORMAT_VERSION = 1

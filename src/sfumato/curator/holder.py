@@ -73,9 +73,7 @@ def values_of_sparse(
     return _values(_sparse_blocks(X, sparse, missing), None, domain, compute, n_values)
 
 
-def _sparse_blocks(
-    X: Any, sparse: Sparse, missing: Literal["error", "drop"]
-) -> Iterator[FloatArray]:
+def _sparse_blocks(X: Any, sparse: Sparse, missing: Literal["error", "drop"]) -> Iterator[FloatArray]:
     rows = open_rows(X, sparse, missing, Unit())
     rows.check()
     return rows.blocks()
@@ -126,7 +124,7 @@ def _blocks(rows: NDArray[Any] | Source | SparseRows, columns: Columns | None) -
     elif columns is None:
         yield np.ascontiguousarray(rows, dtype=np.float64)
     else:
-        assert not isinstance(rows, np.ndarray)
+        assert not isinstance(rows, np.ndarray | SparseRows)
         yield from map(partial(read_coordinates, columns), rows.batches(columns))
 
 

@@ -126,14 +126,14 @@ def describe(curator: Curator, table: Table, described: Sequence[Coordinate] | N
         curator.describe(MemoryEngine(np.hstack([rows, rows]), table.domain))
         return
     source, columns = table._rows, replace(table.columns, described=tuple(described))
-    assert not isinstance(source, np.ndarray)
+    assert not isinstance(source, np.ndarray | SparseRows)
     curator.describe(source.engine(columns, table.domain))
 
 
 def check_described(table: Table, described: Sequence[Coordinate]) -> None:
     """Raise if a table lacks a described column, or has it with another type than declared. Reads no row."""
     source = table._rows
-    if table.columns is None or isinstance(source, np.ndarray):
+    if table.columns is None or isinstance(source, np.ndarray | SparseRows):
         raise ParameterError("`describe` must be None unless columns have names: name them in `bounds`")
     check_names([coordinate.column for coordinate in described], source.names)
     source.check_types(replace(table.columns, described=tuple(described)))

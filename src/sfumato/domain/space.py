@@ -142,7 +142,7 @@ class Domain:
         Sparse rows of `n_features` columns live in the ball of their sketch.
         """
         if isinstance(bounds, Sparse):
-            bounds, n_features = Ball(bounds.radius), bounds.width(n_features)
+            n_features, bounds = bounds.width(n_features), Ball(bounds.radius)
         whole(MOST_COLUMNS)("n_features", n_features)
         unit = unit or Unit()
         if bounds is None:

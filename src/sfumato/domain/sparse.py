@@ -174,13 +174,13 @@ def _fill_coordinates(
 ) -> None:
     # Sums run over the active columns of one row in their order, whichever block it arrives in.
     width = out.shape[1]
-    weight = 1.0 / math.sqrt(float(N_COPIES))
+    weight, inverse = 1.0 / math.sqrt(float(N_COPIES)), 1.0 / radius
     for i in range(active.shape[0]):
         if not math.isfinite(active[i, n_kept]):
             out[i, :] = np.nan
             continue
         for a in range(n_kept):
-            column = np.int64(active[i, a])
+            column = int(active[i, a])
             if column < 0:
                 break
             value = active[i, n_kept + a]
@@ -191,12 +191,12 @@ def _fill_coordinates(
             for copy in range(N_COPIES):
                 first = width * copy // N_COPIES
                 size = width * (copy + 1) // N_COPIES - first
-                place = first + ((np.int64(bits & np.uint64(0xFFFF)) >> 1) * size >> 15)
+                place = first + ((int(bits & np.uint64(0xFFFF)) >> 1) * size >> 15)
                 out[i, place] += value * weight if bits & np.uint64(1) else -value * weight
                 bits = bits >> np.uint64(16)
         squares = 0.0
         for j in range(width):
-            squares += (out[i, j] / radius) ** 2
+            squares += (out[i, j] * inverse) ** 2
         if squares > 1.0:  # the sketch keeps lengths on average only
             shrink = 1.0 / math.sqrt(squares)
             for j in range(width):

@@ -45,7 +45,8 @@ def cut_rows(sparse: Sparse, entries: Entries) -> FloatArray:
     """Active columns and values of each row, cut to the declared number and scaled.
 
     Values of the same column are added up, in the order in which they are stored. Zeros are not active. A row
-    with a column out of range, or with a value that is missing or infinite, is incomplete: its values are NaN.
+    with a column out of range, or with a value that is missing or infinite, is incomplete: its values are
+    NaN.
 
     Returns
     -------

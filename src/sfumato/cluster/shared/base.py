@@ -72,8 +72,8 @@ from sfumato.domain.scaling import Scaling
 from sfumato.domain.sparse import Sparse
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import CentreModel, Model, encode
+from sfumato.public.models.terms import Terms
 from sfumato.public.profiles import Profiles
-from sfumato.public.terms import Terms
 from sfumato.release import Release
 
 BOUNDS_SHARE = Fraction(1, 10)  # of the budget, for bounds="private"; tuned: docs/notes/constants.md#bounds
@@ -291,11 +291,13 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     def _open_sparse(self, X: Any, unit: Unit) -> Table:
         """The same for sparse rows."""
         table = open_sparse(X, plain(self.bounds), unit, self.missing, self.outside, self._scaling)
-        assert table.sparse is not None and table.sparse.n_columns is not None
+        assert table.sparse is not None
+        assert table.sparse.n_columns is not None
         if self._terms_share:
             check_room(table.sparse, int(getattr(self, number_parameter(type(self)) or "", 1)))
         self.n_features_in_ = table.sparse.n_columns
-        vars(self).pop("feature_names_in_", None)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return table
 
     def _name_columns(self, table: Table) -> None:

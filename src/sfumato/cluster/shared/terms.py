@@ -13,7 +13,7 @@ from sfumato.domain.partitions import Partition
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
 from sfumato.public.models import Model
-from sfumato.public.terms import Terms
+from sfumato.public.models.terms import Terms
 
 TERMS = "terms"  # name of the step
 TERMS_SHARE = Fraction(1, 6)  # of the budget, for profiles="auto", as for profiles of named columns

@@ -21,9 +21,9 @@ from sfumato.private.aggregates.sums import COUNT_WEIGHT
 class ActiveSums(Aggregate):
     """Per group: the number of rows, and the sum of each column over them. Touches active columns only.
 
-    A row consists of its coordinates, which decide its group, and then of its active columns and their values,
-    as `Sparse.coordinates` takes them. Column 0 of the state counts rows in units of 2^27. The others hold the
-    sums of all columns, in units of radius / 2^29.
+    A row consists of its coordinates, which decide its group, and then of its active columns and their
+    values, as `Sparse.coordinates` takes them. Column 0 of the state counts rows in units of 2^27. The others
+    hold the sums of all columns, in units of radius / 2^29.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ class ActiveSums(Aggregate):
 
     def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray]:
         """Sizes, and sums of the columns in the units of the scaled rows."""
-        return values[:, 0] / COUNT_WEIGHT, values[:, 1:] * (self.sparse.radius / LATTICE_RADIUS)
+        sums = values[:, 1:].astype(np.float64) * (self.sparse.radius / LATTICE_RADIUS)
+        return values[:, 0] / COUNT_WEIGHT, sums
 
 
 @numba.njit(cache=True, nogil=True)

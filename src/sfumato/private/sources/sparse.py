@@ -125,16 +125,15 @@ class ListRows(SparseRows):
     def engine(self, domain: Domain, *, with_active: bool = False) -> SparseEngine:
         """Engine over the rows."""
         read = partial(cut_rows, self.sparse)
-        options = {"domain": domain, "missing": self.missing, "with_active": with_active}
         if self.unit.column is None:
-            return SparseEngine(self._chunks, read, self.sparse, **options)
+            return SparseEngine(self._chunks, read, self.sparse, domain, self.missing, with_active)
         n_own = rows_at_a_time(self.sparse)
 
         def capped() -> Iterator[FloatArray]:
             kept = self._capped
             return (kept[first : first + n_own] for first in range(0, len(kept), n_own))
 
-        return SparseEngine(capped, lambda rows: rows, self.sparse, **options)
+        return SparseEngine(capped, lambda rows: rows, self.sparse, domain, self.missing, with_active)
 
     def blocks(self) -> Iterator[FloatArray]:
         """Coordinates of all rows, with NaN where a row is incomplete."""

@@ -28,8 +28,8 @@ from sfumato.public.models.density_tree import DensityModel
 from sfumato.public.models.mixture import MixtureModel
 from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
+from sfumato.public.models.terms import Terms
 from sfumato.public.profiles import Profiles
-from sfumato.public.terms import Terms
 
 _LARGEST_INTEGER = 2**62  # sums of two stay within 64 bits
 
