@@ -192,7 +192,10 @@ def _place_center(
 
 
 N_TAGS = 75_688
-_N_BACKGROUND, _DISPERSION = 64, 0.35  # tags of a row that say nothing: mean number, and its squared variation
+_N_BACKGROUND, _DISPERSION = (
+    64,
+    0.35,
+)  # other tags of a row: mean number, and dispersion
 _COMMON_SHARE, _COMMON_TIMES = 3_000 / N_TAGS, 8  # of the tags are so many times as likely as the others
 _N_CORE, _CORE_RANGE, _SHARED = 121, (0.16, 0.32), 0.15  # tags of a group, their probability, shared ones
 _SIZE_POWER = 0.55
@@ -204,9 +207,9 @@ def tagged_groups(
 ) -> tuple[Any, IntArray]:
     """Simulate sparse rows of tags: 0 or 1 in many columns, in groups that share some of their tags.
 
-    Each group has 121 core tags, and a row has each of its group's with a probability of 0.16 to 0.32. 15 % of
-    the core tags belong to several groups. A row also has about 64 other tags, of which 4 % are eight times
-    as likely as the rest. The size of group i is proportional to ``i ** -0.55``.
+    Each group has 121 core tags, and a row has each of its group's with a probability of 0.16 to 0.32. 15 %
+    of the core tags belong to several groups. A row also has about 64 other tags, of which 4 % are eight
+    times as likely as the rest. The size of group i is proportional to ``i ** -0.55``.
 
     Parameters
     ----------

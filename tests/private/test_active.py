@@ -45,7 +45,9 @@ def test_the_order_of_entries_makes_no_difference_and_repeated_columns_add_up():
 def test_zeros_and_what_cancels_are_not_active():
     assert cut(TEN, [1, 2, 3, 3], [0.0, 1.0, 5.0, -5.0])[0] == [2]
     assert cut(TEN, [], [])[0] == []
-    assert np.isfinite(cut_rows(TEN, Entries(*[np.zeros(1, dtype=int)] * 2, np.zeros(0, int), None, np.ones(1, bool)))).all()
+    assert np.isfinite(
+        cut_rows(TEN, Entries(*[np.zeros(1, dtype=int)] * 2, np.zeros(0, int), None, np.ones(1, bool)))
+    ).all()
 
 
 def test_the_largest_values_are_kept():
@@ -72,7 +74,11 @@ def test_numbers_of_any_size_scale(size):
 )
 def test_rows_that_are_not_as_declared_are_incomplete(columns, values):
     entries = Entries(
-        np.array([0, 0]), np.array([0, len(columns)]), np.array(columns), np.array(values), np.ones(2, dtype=bool)
+        np.array([0, 0]),
+        np.array([0, len(columns)]),
+        np.array(columns),
+        np.array(values),
+        np.ones(2, dtype=bool),
     )
     active = cut_rows(TEN, entries)
     assert complete_active(TEN, active, "drop").tolist() == [True, False]
@@ -88,7 +94,13 @@ def test_a_row_does_not_depend_on_others():
     stops, columns, values = np.cumsum(n), rng.integers(0, 50, n.sum()), rng.normal(size=n.sum())
     together = cut_rows(sparse, Entries(stops - n, stops, columns, values, np.ones(40, dtype=bool)))
     for i, (start, stop) in enumerate(zip(stops - n, stops, strict=True)):
-        one = Entries(np.array([0]), np.array([stop - start]), columns[start:stop], values[start:stop], np.ones(1, dtype=bool))
+        one = Entries(
+            np.array([0]),
+            np.array([stop - start]),
+            columns[start:stop],
+            values[start:stop],
+            np.ones(1, dtype=bool),
+        )
         alone = cut_rows(sparse, one)
         assert np.array_equal(alone[0], together[i])
         assert np.array_equal(sparse.coordinates(alone)[0], sparse.coordinates(together)[i])

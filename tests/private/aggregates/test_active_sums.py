@@ -51,7 +51,9 @@ def test_one_row_reaches_its_sensitivity_and_never_more():
         assert value > (1 - 1e-7) * getattr(aggregate.sensitivity, name), name
 
 
-@pytest.mark.parametrize("columns", [[2, 2, 2], [2, 1, 0], [2.2, 2.7, 2.9], [-5, 7, 1e300], [np.nan, 2, np.nan]])
+@pytest.mark.parametrize(
+    "columns", [[2, 2, 2], [2, 1, 0], [2.2, 2.7, 2.9], [-5, 7, 1e300], [np.nan, 2, np.nan]]
+)
 def test_whatever_a_row_holds_a_column_counts_once(columns):
     """Rows that the reader never makes: repeated, unordered, broken and missing columns."""
     row = np.array([[0.0] * 5 + [*columns] + [1.0, 1.0, 1.0]])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -294,7 +295,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         assert table.sparse is not None
         assert table.sparse.n_columns is not None
         if self._terms_share:
-            check_room(table.sparse, int(getattr(self, number_parameter(type(self)) or "", 1)))
+            asked = getattr(self, number_parameter(type(self)) or "", None)
+            check_room(table.sparse, int(asked) if isinstance(asked, Integral) else 1)
         self.n_features_in_ = table.sparse.n_columns
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
