@@ -24,6 +24,7 @@ from sfumato.report.findings import findings
 from sfumato.report.markup import facts
 from sfumato.report.notices import notices
 from sfumato.report.protection import Protection, in_words
+from sfumato.report.sparse import sparse_findings
 
 __all__ = ["render", "write"]
 
@@ -91,7 +92,7 @@ def render(release: Release, title: str | None = None, labels: Mapping[str, str]
         to_clusters='<a href="#clusters">Clusters</a> ' if described else "",
         protection=in_words(protection),
         cards=described,
-        findings=findings(shown.model, shown),
+        findings=findings(shown.model, shown) if release.sparse is None else sparse_findings(release),
         measuring=measuring(shown),
         budget=steps(release),
         public=public_facts(shown),
@@ -118,7 +119,9 @@ def _checked(release: Release, labels: Mapping[str, str]) -> dict[str, str]:
 
 def _summary(release: Release, protection: Protection) -> str:
     counted = {
-        "Columns": str(len(columns_of(release))),
+        "Columns": str(len(columns_of(release)))
+        if release.sparse is None
+        else f"{release.sparse.n_columns:,}",
         "Records": _records(release),
         "Released": release.created[:10],
     }

@@ -25,8 +25,8 @@ PAIR, ONE = (
 )
 
 
-@pytest.fixture
-def X():
+@pytest.fixture(name="X")
+def array():
     return sp.random_array((300, D), density=0.04, format="csr", rng=np.random.default_rng(0))
 
 
