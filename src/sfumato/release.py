@@ -28,7 +28,7 @@ from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
-from sfumato.public.models.terms import Terms
+from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.profiles import Profiles
 
 FORMAT = "sfumato release"
@@ -58,7 +58,7 @@ class Release:
         What is in each cluster, column by column.
     sparse : Sparse, optional
         How sparse rows become the coordinates of the model.
-    terms : Terms, optional
+    column_terms : ColumnTerms, optional
         Columns of sparse rows that stand out in each cluster.
 
     Privacy
@@ -82,7 +82,7 @@ class Release:
     reading: Columns | None = None
     profiles: Profiles | None = None
     sparse: Sparse | None = None
-    terms: Terms | None = None
+    column_terms: ColumnTerms | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = version("sfumato")
 
@@ -171,11 +171,17 @@ class Release:
             "table": encode(self.reading),
             "model": encode(self.model),
             "profiles": encode(self.profiles),
-            **({} if self.sparse is None else {"sparse": encode(self.sparse), "terms": encode(self.terms)}),
+            **self._of_sparse_rows(),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
             "library": self.library,
         }
+
+    def _of_sparse_rows(self) -> dict[str, Any]:
+        """What only releases of sparse rows have."""
+        if self.sparse is None:
+            return {}
+        return {"sparse": encode(self.sparse), "column_terms": encode(self.column_terms)}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file under a temporary name and then rename it, so nobody sees half a file."""
@@ -218,7 +224,7 @@ class Release:
                 reading=decode(content["table"]),
                 profiles=decode(content.get("profiles")),
                 sparse=decode(content.get("sparse")),
-                terms=decode(content.get("terms")),
+                column_terms=decode(content.get("column_terms")),
                 created=content["created"],
                 library=content["library"],
             )
@@ -235,8 +241,10 @@ class Release:
             raise ReleaseError("`table` or `parameters` is of another type")
         if not isinstance(self.profiles, Profiles | None):
             raise ReleaseError("`profiles` is of another type")
-        if not isinstance(self.sparse, Sparse | None) or not isinstance(self.terms, Terms | None):
-            raise ReleaseError("`sparse` or `terms` is of another type")
+        if not isinstance(self.sparse, Sparse | None):
+            raise ReleaseError("`sparse` is of another type")
+        if not isinstance(self.column_terms, ColumnTerms | None):
+            raise ReleaseError("`column_terms` is of another type")
         if not all(
             isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
         ):

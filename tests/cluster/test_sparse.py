@@ -52,8 +52,8 @@ def test_sizes_are_those_of_the_last_clusters(fitted):
 
 def test_what_is_spent_is_what_was_promised(fitted):
     plan = fitted.plan(N_COLUMNS)
-    assert [str(step.step.name) for step in plan.steps][-1] == "terms"
-    (record,) = [record for record in fitted.privacy_.steps if record.step == "terms"]
+    assert [str(step.step.name) for step in plan.steps][-1] == "column terms"
+    (record,) = [record for record in fitted.privacy_.steps if record.step == "column terms"]
     rho = Fraction(record.sensitivity.l2_squared) / (2 * record.scale**2)
     assert 0.999 * 5 / 6 < float(rho) <= 5 / 6
     assert float(fitted.privacy_.rho) <= 5
@@ -71,9 +71,9 @@ def test_other_budgets(data, budget):
 def test_the_release_predicts_and_holds_only_what_stands_out(data, fitted, tmp_path):
     found = Release.load(fitted.release_.save(tmp_path / "release.json"))
     assert np.array_equal(found.predict(data[0]), fitted.predict(data[0]))
-    assert found.terms.top(1, 3) == fitted.terms_.top(1, 3)
+    assert found.column_terms.top(1, 3) == fitted.column_terms_.top(1, 3)
     assert found.sparse.n_columns == N_COLUMNS
-    assert len(found.terms.means) < N_COLUMNS
+    assert len(found.column_terms.means) < N_COLUMNS
 
 
 def test_names_of_columns(data, tmp_path):
@@ -81,14 +81,14 @@ def test_names_of_columns(data, tmp_path):
     found = model(bounds=Sparse(128, 256, feature_names=names)).fit(data[0])
     assert all(name.startswith("tag ") for name in found.top_terms_[0])
     text = found.release_.save(tmp_path / "release.json").read_text()
-    assert text.count("tag ") == len(found.terms_.means)
+    assert text.count("tag ") == len(found.column_terms_.means)
 
 
 def test_without_terms(data):
     found = model(profiles=0).fit(data[0])
-    assert found.release_.terms is None
+    assert found.release_.column_terms is None
     assert not hasattr(found, "cluster_centers_")
-    assert "terms" not in [step.step.name for step in found.plan(N_COLUMNS).steps]
+    assert "column terms" not in [step.step.name for step in found.plan(N_COLUMNS).steps]
 
 
 def test_lists_give_the_same_release(data, fitted):

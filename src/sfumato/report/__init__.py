@@ -118,10 +118,9 @@ def _checked(release: Release, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _summary(release: Release, protection: Protection) -> str:
+    sparse = release.sparse
     counted = {
-        "Columns": str(len(columns_of(release)))
-        if release.sparse is None
-        else f"{release.sparse.n_columns:,}",
+        "Columns": str(len(columns_of(release))) if sparse is None else f"{sparse.n_columns:,}",
         "Records": _records(release),
         "Released": release.created[:10],
     }

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.public.intervals import half_widths
-from sfumato.public.models.terms import Term, Terms
+from sfumato.public.models.column_terms import ColumnTerm, ColumnTerms
 from sfumato.release import Release
 from sfumato.report.findings import size_picture
 from sfumato.report.markup import paragraph, table
 
 MOST_TERMS = 10  # of a cluster
 _MEANING = (
-    "A cluster is a group of records that use similar columns. Below, each cluster is told by the columns that "
-    "are furthest above their mean in all records. Columns that do not stand out from the noise are not listed."
+    "A cluster is a group of records that use similar columns. Below, each cluster is told by the columns "
+    "that are furthest above their mean in all records. Columns that do not stand out from the noise are not "
+    "listed."
 )
 _ROWS = (
     "A record has few active columns out of {n_columns:,}. At most {max_active:,} of them count: the largest "
@@ -26,8 +27,8 @@ def sparse_findings(release: Release) -> str:
     """Return the section on what was found in sparse rows, as HTML."""
     sizes = getattr(release.model, "estimated_sizes", None)
     parts = [paragraph(_MEANING), "" if sizes is None else size_picture(sizes)]
-    if release.terms is not None:
-        parts += [_term_table(release.terms, cluster) for cluster in range(release.terms.n_clusters)]
+    if (terms := release.column_terms) is not None:
+        parts += [_term_table(terms, cluster) for cluster in range(terms.n_clusters)]
     return "".join(parts)
 
 
@@ -50,7 +51,7 @@ def _shortened(radius: float) -> str:
     return f"Records longer than {radius:g} are shortened to that length."
 
 
-def _term_table(terms: Terms, cluster: int) -> str:
+def _term_table(terms: ColumnTerms, cluster: int) -> str:
     found = terms.top(cluster, MOST_TERMS)
     caption = f"Cluster {cluster}: columns that set it apart, with 95% intervals"
     if not found:
@@ -58,6 +59,6 @@ def _term_table(terms: Terms, cluster: int) -> str:
     return table(caption, ["column", "mean here", "mean in all records"], [_term_row(term) for term in found])
 
 
-def _term_row(term: Term) -> list[str]:
+def _term_row(term: ColumnTerm) -> list[str]:
     half = float(half_widths(np.array([term.std]))[0])
     return [term.name, f"{term.mean:.4f} ± {half:.4f}", f"{term.others:.4f}"]

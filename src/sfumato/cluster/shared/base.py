@@ -22,6 +22,13 @@ from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.budget.paid_rows import check_cost_follows
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.column_terms import (
+    check_room,
+    find_terms,
+    sparse_attributes,
+    terms_share,
+    terms_steps,
+)
 from sfumato.cluster.shared.describing import Describing
 from sfumato.cluster.shared.habits import Habits
 from sfumato.cluster.shared.keywords import with_advice
@@ -47,13 +54,6 @@ from sfumato.cluster.shared.parameters import (
     with_shared_text,
 )
 from sfumato.cluster.shared.profiles import find_profiles, profile_steps
-from sfumato.cluster.shared.terms import (
-    check_room,
-    find_terms,
-    sparse_attributes,
-    terms_share,
-    terms_steps,
-)
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
@@ -73,7 +73,7 @@ from sfumato.domain.scaling import Scaling
 from sfumato.domain.sparse import Sparse
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import CentreModel, Model, encode
-from sfumato.public.models.terms import Terms
+from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.profiles import Profiles
 from sfumato.release import Release
 
@@ -115,7 +115,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         bought = purchases(*self.get_params(deep=False).values())
         after_purchases(PrivacyStatement(priced.budget, table.domain.unit, (), False), bought)  # may raise
 
-        def within_bounds(curator: Curator) -> tuple[Model, Profiles | Terms | None]:
+        def within_bounds(curator: Curator) -> tuple[Model, Profiles | ColumnTerms | None]:
             nonlocal table
             if self._private_bounds:
                 space = Domain.from_bounds(
@@ -140,7 +140,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         )
         model = model.moved(domain.measure.inverse) if domain.measure else model
         if profiles is not None and isinstance(model, CentreModel):
-            sizes = profiles.estimated_sizes if isinstance(profiles, Terms) else profiles.sizes
+            sizes = profiles.estimated_sizes if isinstance(profiles, ColumnTerms) else profiles.sizes
             model = model.sized(sizes)  # of the rows nearest to the last centres
         self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles, table.sparse)
         warn_of(self.release_)
@@ -170,7 +170,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
 
     def _profiled(
         self, table: Table, levels: Mapping[str, Sequence[str]], model: Model, curator: Curator
-    ) -> Profiles | Terms | None:
+    ) -> Profiles | ColumnTerms | None:
         """Profiles of the clusters of a model, or terms of sparse rows, if the plan pays for them."""
         if table.sparse is not None:
             if not self._terms_share:
@@ -312,12 +312,12 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         domain: Domain,
         privacy: PrivacyStatement,
         reading: Columns | None,
-        profiles: Profiles | Terms | None = None,
+        profiles: Profiles | ColumnTerms | None = None,
         sparse: Sparse | None = None,
     ) -> None:
         """Set the attributes of a fitted estimator, from a model in the user's units."""
-        terms = profiles if isinstance(profiles, Terms) else None
-        profiles = None if isinstance(profiles, Terms) else profiles
+        terms = profiles if isinstance(profiles, ColumnTerms) else None
+        profiles = None if isinstance(profiles, ColumnTerms) else profiles
         attributes = model.attributes() if sparse is None else sparse_attributes(model, terms)
         for name, value in attributes.items():
             setattr(self, f"{name}_", value)

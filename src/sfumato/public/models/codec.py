@@ -23,12 +23,12 @@ from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.models.base import LARGEST_FLOAT
 from sfumato.public.models.centres import CentreModel
+from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.models.dbscan import DBSCANModel
 from sfumato.public.models.density_tree import DensityModel
 from sfumato.public.models.mixture import MixtureModel
 from sfumato.public.models.morse import MorseModel
 from sfumato.public.models.source_target import SourceTargetModel
-from sfumato.public.models.terms import Terms
 from sfumato.public.profiles import Profiles
 
 _LARGEST_INTEGER = 2**62  # sums of two stay within 64 bits
@@ -53,7 +53,7 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Profiles,
         TextFormat,
         Sparse,
-        Terms,
+        ColumnTerms,
         Domain,
         Measure,
         Block,

@@ -1,11 +1,11 @@
-"""Terms that stand out, and those that do not."""
+"""ColumnTerms that stand out, and those that do not."""
 
 import numpy as np
 import pytest
 
 from sfumato.errors import ParameterError, ReleaseError
 from sfumato.public.models import decode, encode
-from sfumato.public.models.terms import Terms
+from sfumato.public.models.column_terms import ColumnTerms
 
 SIZES = np.array([100.0, 50.0, -3.0])
 SUMS = np.array([[50.0, 0.1, 30.0, 0.0], [25.0, 20.0, 0.0, 0.0], [0.3, 0.0, 0.0, -0.2]])
@@ -13,7 +13,7 @@ SUMS = np.array([[50.0, 0.1, 30.0, 0.0], [25.0, 20.0, 0.0, 0.0], [0.3, 0.0, 0.0,
 
 @pytest.fixture
 def terms():
-    return Terms.of(SIZES, SUMS, 2.0, 1.0, ("the", "cat", "dog", "bird"))
+    return ColumnTerms.of(SIZES, SUMS, 2.0, 1.0, ("the", "cat", "dog", "bird"))
 
 
 def test_means_that_stand_out_are_kept(terms):
@@ -34,7 +34,7 @@ def test_top_terms_set_a_cluster_apart(terms):
 
 def test_noise_alone_has_hardly_any_terms():
     noise = np.random.default_rng(0).normal(size=(20, 50_000))
-    assert len(Terms.of(np.full(20, 1000.0), noise, 1.0, 1.0).means) <= 3
+    assert len(ColumnTerms.of(np.full(20, 1000.0), noise, 1.0, 1.0).means) <= 3
 
 
 def test_a_cluster_that_does_not_exist(terms):

@@ -17,7 +17,7 @@ from sfumato.public.models.base import check_sizes
 SEEN_ABOVE = 2.0  # a size is told from zero if it is this many times the noise in it
 
 
-class Term(NamedTuple):
+class ColumnTerm(NamedTuple):
     """A column of a cluster."""
 
     name: str  # of the column, or its number as text
@@ -28,7 +28,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class ColumnTerms:
     """Means of clusters in all columns of sparse rows, where they stand out from the noise.
 
     A mean is kept if it is ``sqrt(2 log(m))`` times its noise or more, where m is the number of all means: of
@@ -69,7 +69,7 @@ class Terms:
         size_std: float,
         sum_std: float,
         names: tuple[str, ...] | None = None,
-    ) -> Terms:
+    ) -> ColumnTerms:
         """From noisy sizes of shape (k,) and noisy sums of shape (k, d), and the noise in each."""
         divisors = np.maximum(sizes, max(1.0, SEEN_ABOVE * size_std))
         threshold = math.sqrt(2 * math.log(max(sums.size, 2))) * sum_std
@@ -122,7 +122,7 @@ class Terms:
         sums = np.bincount(places, self.means * self.sizes[self.clusters], len(columns))
         return dict(zip(columns.tolist(), (sums / total).tolist(), strict=True))
 
-    def top(self, cluster: int, n_terms: int = 10) -> list[Term]:
+    def top(self, cluster: int, n_terms: int = 10) -> list[ColumnTerm]:
         """Terms that set a cluster apart: those whose mean is furthest above that of all rows.
 
         Parameters
@@ -136,7 +136,7 @@ class Terms:
             raise ParameterError(f"`cluster` must be from 0 to {self.n_clusters - 1}, got {cluster}")
         own = np.flatnonzero(self.clusters == cluster)
         terms = [
-            Term(
+            ColumnTerm(
                 self.names[place] if self.names else str(self.columns[place]),
                 int(self.columns[place]),
                 float(self.means[place]),

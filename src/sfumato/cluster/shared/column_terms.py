@@ -13,9 +13,9 @@ from sfumato.domain.partitions import Partition
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
 from sfumato.public.models import Model
-from sfumato.public.models.terms import Terms
+from sfumato.public.models.column_terms import ColumnTerms
 
-TERMS = "terms"  # name of the step
+TERMS = "column terms"  # name of the step
 TERMS_SHARE = Fraction(1, 6)  # of the budget, for profiles="auto", as for profiles of named columns
 MOST_SUMS = 2**27  # of all columns in all clusters: each takes some 40 bytes
 
@@ -42,7 +42,7 @@ def check_room(sparse: Sparse, n_clusters: int) -> None:
         )
 
 
-def find_terms(curator: Questions, partition: Partition, sparse: Sparse) -> Terms:
+def find_terms(curator: Questions, partition: Partition, sparse: Sparse) -> ColumnTerms:
     """Ask for the means of the clusters in all columns.
 
     Parameters
@@ -59,10 +59,10 @@ def find_terms(curator: Questions, partition: Partition, sparse: Sparse) -> Term
     One noisy table of sums. What stands out is decided by the noisy sums. Proof: docs/proofs/sparse.md.
     """
     noisy = curator.active_sums(TERMS, partition, sparse)
-    return Terms.of(noisy.sizes, noisy.sums, noisy.size_std, noisy.sum_std, sparse.feature_names)
+    return ColumnTerms.of(noisy.sizes, noisy.sums, noisy.size_std, noisy.sum_std, sparse.feature_names)
 
 
-def sparse_attributes(model: Model, terms: Terms | None) -> dict[str, Any]:
+def sparse_attributes(model: Model, terms: ColumnTerms | None) -> dict[str, Any]:
     """Fitted attributes of an estimator of sparse rows, with centres in all columns if there are terms."""
     found = dict(model.attributes())
     for name in ("cluster_centers", "cluster_center_stds"):
@@ -70,7 +70,8 @@ def sparse_attributes(model: Model, terms: Terms | None) -> dict[str, Any]:
             found[name.replace("cluster", "sketched")] = found.pop(name)
     if terms is None:
         return found
-    found |= {"terms": terms, "top_terms": [[t.name for t in terms.top(j)] for j in range(terms.n_clusters)]}
+    found["column_terms"] = terms
+    found["top_terms"] = [[term.name for term in terms.top(j)] for j in range(terms.n_clusters)]
     if "sketched_centers" in found:
         found["cluster_centers"] = terms.centers()
         found["cluster_center_stds"] = np.broadcast_to(terms.stds[:, None], found["cluster_centers"].shape)
