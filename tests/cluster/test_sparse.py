@@ -10,9 +10,19 @@ from scipy import sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from sfumato import DPM, Budget, Ledger, LloydKMeans, LocalSearchKMeans, Release, Sparse
+from sfumato import (
+    DPM,
+    Budget,
+    Ledger,
+    LloydKMeans,
+    LocalSearchKMeans,
+    Release,
+    SourceTargetClustering,
+    Sparse,
+)
 from sfumato.datasets import tagged_groups
 from sfumato.errors import DataError, ParameterError
+from sfumato.planner import plan
 
 N_COLUMNS = 5000
 BOUNDS = Sparse(max_active=128, n_components=256)
@@ -51,8 +61,8 @@ def test_sizes_are_those_of_the_last_clusters(fitted):
 
 
 def test_what_is_spent_is_what_was_promised(fitted):
-    plan = fitted.plan(N_COLUMNS)
-    assert [str(step.step.name) for step in plan.steps][-1] == "column terms"
+    promised = fitted.plan(N_COLUMNS)
+    assert [str(step.step.name) for step in promised.steps][-1] == "column terms"
     (record,) = [record for record in fitted.privacy_.steps if record.step == "column terms"]
     rho = Fraction(record.sensitivity.l2_squared) / (2 * record.scale**2)
     assert 0.999 * 5 / 6 < float(rho) <= 5 / 6
@@ -178,3 +188,18 @@ def test_a_method_that_finds_the_number_itself(data):
         warnings.simplefilter("ignore")
         found = DPM(rho=10, bounds=BOUNDS, random_state=0).fit(data[0])
     assert len(found.top_terms_) == found.n_clusters_
+
+
+def test_sparse_rows_need_their_declaration(data):
+    with pytest.raises(TypeError, match=r"Sparse data was passed .* bounds=sfumato.Sparse"):
+        model(bounds=(0, 1)).fit(data[0])
+
+
+def test_a_method_that_takes_no_sparse_rows_says_so(data):
+    with pytest.raises(ParameterError, match="SourceTargetClustering takes no sparse rows"):
+        SourceTargetClustering(3, bounds=BOUNDS).fit(data[0], data[0])
+
+
+def test_a_forecast_knows_the_coordinates():
+    told = plan(50_000, 75_688, 16, rho=0.5, method="LloydKMeans", bounds=Sparse())
+    assert told is not None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from sfumato.budget import PricedPlan
@@ -151,6 +152,11 @@ def _open_array(
     if not isinstance(missing, str):
         raise ParameterError(
             f"`missing` must be 'error' or 'drop' unless `bounds` name columns, got {missing!r}"
+        )
+    if issparse(X):  # a TypeError, as of scikit-learn
+        raise TypeError(
+            f"Sparse data was passed for `{name}`, but `bounds` are for dense rows. Declare sparse rows: "
+            "bounds=sfumato.Sparse(max_active=128)"
         )
     if (dates := _dates(X)) is not None:
         raise DataError(f"{f'column {dates!r}' if dates else f'`{name}`'} {NO_DATES}")

@@ -36,9 +36,9 @@ class Entries(NamedTuple):
             yield Entries(self.starts[own], self.stops[own], self.columns, self.values, self.is_known[own])
 
 
-def rows_at_a_time(sparse: Sparse) -> int:
-    """Number of rows whose coordinates are held at a time."""
-    return max(1, CHUNK_VALUES // (int(sparse.n_components) + 2 * sparse.n_kept))
+def rows_at_a_time(sparse: Sparse, n_chunks: int = 1) -> int:
+    """Number of rows whose coordinates are held at a time, in one or more chunks."""
+    return max(1, n_chunks * CHUNK_VALUES // (int(sparse.n_components) + 2 * sparse.n_kept))
 
 
 def cut_rows(sparse: Sparse, entries: Entries) -> FloatArray:

@@ -71,6 +71,7 @@ from sfumato.domain.columns import (
 from sfumato.domain.levels import with_levels
 from sfumato.domain.scaling import Scaling
 from sfumato.domain.sparse import Sparse
+from sfumato.errors import ParameterError
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import CentreModel, Model, encode
 from sfumato.public.models.column_terms import ColumnTerms
@@ -98,6 +99,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     _most_columns: ClassVar[int] = MOST_COLUMNS  # up to which a fit adds columns for private levels
     _explains: ClassVar[bool] = True  # whether a fit on named columns buys profiles unless told otherwise
     _covers: ClassVar[bool] = True  # whether every row is in a cluster
+    _takes_sparse: ClassVar[bool] = True  # whether rows may be sketched
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -291,6 +293,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
 
     def _open_sparse(self, X: Any, unit: Unit) -> Table:
         """The same for sparse rows."""
+        if not self._takes_sparse:
+            raise ParameterError(f"{type(self).__name__} takes no sparse rows: `bounds` must not be `Sparse`")
         table = open_sparse(X, plain(self.bounds), unit, self.missing, self.outside, self._scaling)
         assert table.sparse is not None
         assert table.sparse.n_columns is not None

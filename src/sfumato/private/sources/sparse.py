@@ -30,6 +30,7 @@ from sfumato.private.sources.paths import Files
 from sfumato.private.sources.spark import is_spark
 
 Missing = Literal["error", "drop"]
+HOLDER_CHUNKS = 16  # that are labelled together: each call of a prediction takes a while
 
 
 class SparseRows(ABC):
@@ -79,7 +80,8 @@ class CsrRows(SparseRows):
 
     def blocks(self) -> Iterator[FloatArray]:
         """Coordinates of all rows, with NaN where a row is incomplete."""
-        return (self.sparse.coordinates(self._cut(chunk)) for chunk in self._chunks())
+        chunks = self._chunks(HOLDER_CHUNKS)
+        return (self.sparse.coordinates(self._cut(chunk)) for chunk in chunks)
 
     def check(self) -> None:
         """Raise if a row is incomplete and must not be."""
@@ -87,8 +89,8 @@ class CsrRows(SparseRows):
             for chunk in self._chunks():
                 complete_active(self.sparse, self._cut(chunk), self.missing)
 
-    def _chunks(self) -> Iterator[tuple[int, int]]:
-        n_rows, n_own = len(self.starts) - 1, rows_at_a_time(self.sparse)
+    def _chunks(self, n_chunks: int = 1) -> Iterator[tuple[int, int]]:
+        n_rows, n_own = len(self.starts) - 1, rows_at_a_time(self.sparse, n_chunks)
         return ((first, min(first + n_own, n_rows)) for first in range(0, n_rows, n_own))
 
     def _cut(self, chunk: tuple[int, int]) -> FloatArray:
@@ -137,7 +139,8 @@ class ListRows(SparseRows):
 
     def blocks(self) -> Iterator[FloatArray]:
         """Coordinates of all rows, with NaN where a row is incomplete."""
-        return (self.sparse.coordinates(cut_rows(self.sparse, chunk)) for chunk in self._chunks())
+        chunks = self._chunks(HOLDER_CHUNKS)
+        return (self.sparse.coordinates(cut_rows(self.sparse, chunk)) for chunk in chunks)
 
     def check(self) -> None:
         """Raise if a column has another type or, in memory, if a row is incomplete and must not be."""
@@ -159,9 +162,9 @@ class ListRows(SparseRows):
             return self.source.batches(self._columns, values_per_row=2 * self.sparse.n_kept)
         return self.source.batches(self._columns)
 
-    def _chunks(self) -> Iterator[Entries]:
+    def _chunks(self, n_chunks: int = 1) -> Iterator[Entries]:
         for batch in self._batches():
-            yield from read_entries(self.sparse, batch).chunks(rows_at_a_time(self.sparse))
+            yield from read_entries(self.sparse, batch).chunks(rows_at_a_time(self.sparse, n_chunks))
 
     @cached_property
     def _capped(self) -> FloatArray:
