@@ -49,7 +49,7 @@ def test_it_finds_the_groups_and_their_terms(data, fitted):
     assert fitted.n_features_in_ == N_COLUMNS
     assert fitted.cluster_centers_.shape == fitted.cluster_center_stds_.shape == (3, N_COLUMNS)
     assert fitted.sketched_centers_.shape == (3, 256)
-    scaled = X / np.sqrt(np.maximum(X.sum(axis=1), 1))[:, None]
+    scaled = (X / np.sqrt(np.maximum(X.sum(axis=1), 1))[:, None]).tocsr()
     for cluster, top in enumerate(fitted.top_terms_):
         mean = scaled[fitted.labels_ == cluster].mean(axis=0) - scaled.mean(axis=0)
         assert len(set(top) & set(map(str, np.argsort(-mean)[:20]))) >= 8
