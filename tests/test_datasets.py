@@ -171,3 +171,19 @@ class TestCity:
         assert (X.shape, labels.shape) == ((1, 2), (1,))
         with pytest.raises(ParameterError, match="`n` must be positive, got 0"):
             datasets.city(0)
+
+
+class TestTaggedGroups:
+    def test_rows_are_zeros_and_ones_of_the_recipe(self):
+        X, labels = datasets.tagged_groups(3_000, n_columns=4_000, n_clusters=5, random_state=1)
+        assert X.shape == (3_000, 4_000)
+        assert set(X.data) == {1.0}
+        assert 80 < X.nnz / 3_000 < 100
+        sizes = np.bincount(labels, minlength=5)
+        assert sizes[0] > sizes[-1] > 0
+
+    def test_a_seed_decides_and_bad_numbers_are_refused(self):
+        first, second = (datasets.tagged_groups(50, 500, 2, random_state=4) for _ in range(2))
+        assert (first[0] != second[0]).nnz == 0
+        with pytest.raises(ParameterError, match="`n_columns` must be at least 242"):
+            datasets.tagged_groups(50, 100, 2)

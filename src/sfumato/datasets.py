@@ -1,6 +1,6 @@
 """Data for trying out a clustering: simulated tables, and a folder of public ones.
 
-`separated_gaussians` and `city` come from a random number generator and describe nobody.
+`separated_gaussians`, `tagged_groups` and `city` come from a random number generator and describe nobody.
 """
 
 import json
@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.sparse import csr_array, vstack
 
 from sfumato.errors import DataError, ParameterError
 
 __all__ = ["CITY_BOUNDS", "CITY_COLUMNS", "CITY_PLACES", "city", "data_home", "load", "load_table"]
-__all__ += ["separated_gaussians"]
+__all__ += ["separated_gaussians", "tagged_groups"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -188,6 +189,94 @@ def _place_center(
         if (((centers[:placed] - centers[placed]) ** 2).sum(axis=1) >= gap**2).all():
             return True
     return False
+
+
+N_TAGS = 75_688
+_N_BACKGROUND, _DISPERSION = (
+    64,
+    0.35,
+)  # other tags of a row: mean number, and dispersion
+_COMMON_SHARE, _COMMON_TIMES = 3_000 / N_TAGS, 8  # of the tags are so many times as likely as the others
+_N_CORE, _CORE_RANGE, _SHARED = 121, (0.16, 0.32), 0.15  # tags of a group, their probability, shared ones
+_SIZE_POWER = 0.55
+_ROWS_AT_A_TIME = 2**16
+
+
+def tagged_groups(
+    n: int = 50_000, n_columns: int = N_TAGS, n_clusters: int = 16, random_state: RandomState = 0
+) -> tuple[Any, IntArray]:
+    """Simulate sparse rows of tags: 0 or 1 in many columns, in groups that share some of their tags.
+
+    Each group has 121 core tags, and a row has each of its group's with a probability of 0.16 to 0.32. 15 %
+    of the core tags belong to several groups. A row also has about 64 other tags, of which 4 % are eight
+    times as likely as the rest. The size of group i is proportional to ``i ** -0.55``.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    n_columns : int
+        Number of tags. At least 121 for each group.
+    n_clusters : int
+        Number of groups.
+    random_state : int, Generator or None
+        Draws the groups and the rows.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_array of shape (n, n_columns)
+    labels : ndarray of shape (n,)
+        The group of each row.
+
+    Examples
+    --------
+    >>> X, labels = tagged_groups(1000)
+    >>> X.shape, 85 < X.nnz / 1000 < 100
+    ((1000, 75688), True)
+    """
+    if n < 1 or n_clusters < 1:
+        raise ParameterError(f"`n` and `n_clusters` must be positive, got {n} and {n_clusters}.")
+    if n_columns < _N_CORE * n_clusters:
+        raise ParameterError(f"`n_columns` must be at least {_N_CORE * n_clusters}, got {n_columns}.")
+    rng = np.random.default_rng(random_state)
+    likely = np.ones(n_columns)
+    likely[rng.permutation(n_columns)[: round(_COMMON_SHARE * n_columns)]] = _COMMON_TIMES
+    core = _core_tags(n_columns, n_clusters, rng)
+    chances = rng.uniform(*_CORE_RANGE, core.shape)
+    sizes = np.arange(1, n_clusters + 1) ** -_SIZE_POWER
+    labels = rng.choice(n_clusters, n, p=sizes / sizes.sum()).astype(np.int64)
+    parts = [
+        _tagged_rows(labels[first : first + _ROWS_AT_A_TIME], np.cumsum(likely), core, chances, rng)
+        for first in range(0, n, _ROWS_AT_A_TIME)
+    ]
+    return vstack(parts, format="csr"), labels
+
+
+def _core_tags(n_columns: int, n_clusters: int, rng: np.random.Generator) -> IntArray:
+    """Core tags of each group, of shape (n_clusters, 121): own ones, and some of a pool for three groups."""
+    n_shared = round(_SHARED * _N_CORE)
+    n_own, n_pool = _N_CORE - n_shared, max(n_shared, n_shared * n_clusters // 3)
+    tags = rng.permutation(n_columns)
+    own = tags[: n_own * n_clusters].reshape(n_clusters, n_own)
+    pool = tags[n_own * n_clusters : n_own * n_clusters + n_pool]
+    shared = [rng.choice(pool, n_shared, replace=False) for _ in range(n_clusters)]
+    return np.hstack([own, np.array(shared)])
+
+
+def _tagged_rows(
+    labels: IntArray, cumulated: FloatArray, core: IntArray, chances: FloatArray, rng: np.random.Generator
+) -> Any:
+    """Rows of groups, as a sparse array of zeros and ones."""
+    n, n_columns = len(labels), len(cumulated)
+    n_background = rng.poisson(_N_BACKGROUND * rng.gamma(1 / _DISPERSION, _DISPERSION, n))
+    drawn = np.searchsorted(cumulated, rng.random(n_background.sum()) * cumulated[-1], side="right")
+    hits, tags = np.nonzero(rng.random((n, _N_CORE)) < chances[labels])
+    rows = np.concatenate([np.repeat(np.arange(n), n_background), hits])
+    columns = np.concatenate([np.minimum(drawn, n_columns - 1), core[labels[hits], tags]])
+    X = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n_columns))
+    X.sum_duplicates()
+    X.data[:] = 1.0
+    return X
 
 
 class _Place(NamedTuple):

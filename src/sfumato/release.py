@@ -24,9 +24,11 @@ from sfumato.curator.tables import column_names
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.arrays import numbers
 from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
 from sfumato.public.models import Model, decode, encode
+from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.profiles import Profiles
 from sfumato.public.terms import Terms
 
@@ -57,6 +59,10 @@ class Release:
         What is in each cluster, column by column.
     terms : Terms, optional
         Terms of texts that set each cluster apart.
+    sparse : Sparse, optional
+        How sparse rows become the coordinates of the model.
+    column_terms : ColumnTerms, optional
+        Columns of sparse rows that stand out in each cluster.
 
     Privacy
     -------
@@ -79,6 +85,8 @@ class Release:
     reading: Columns | None = None
     profiles: Profiles | None = None
     terms: Terms | None = None
+    sparse: Sparse | None = None
+    column_terms: ColumnTerms | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     library: str = version("sfumato")
 
@@ -94,11 +102,13 @@ class Release:
         """
         if self.reading is not None:
             return holder.labels(X, self.reading, self.domain, self.label)
+        missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
+        if self.sparse is not None:
+            return holder.labels_of_sparse(X, self.sparse, missing, self.domain, self.label)
         rows = numbers(X)
         if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
             got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
             raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
-        missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
         return holder.labels_of_rows(rows, missing, self.domain, self.label)
 
     @cached_property
@@ -145,6 +155,8 @@ class Release:
         -------
         iterator of pyarrow.RecordBatch
         """
+        if self.sparse is not None:
+            raise ParameterError("a release of sparse rows labels files with `predict`, not `predict_files`")
         reading = self.reading or Columns(tuple(map(Coordinate, self.columns or column_names(X))))
         if len(reading.coordinates) != self.model.n_features:
             got = len(reading.coordinates)
@@ -182,10 +194,17 @@ class Release:
             "model": encode(self.model),
             "profiles": encode(self.profiles),
             **({"terms": encode(self.terms)} if self.terms is not None else {}),
+            **self._of_sparse_rows(),
             "privacy": self.privacy.to_dict(),
             "created": self.created,
             "library": self.library,
         }
+
+    def _of_sparse_rows(self) -> dict[str, Any]:
+        """What only releases of sparse rows have."""
+        if self.sparse is None:
+            return {}
+        return {"sparse": encode(self.sparse), "column_terms": encode(self.column_terms)}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file under a temporary name and then rename it, so nobody sees half a file."""
@@ -228,6 +247,8 @@ class Release:
                 reading=decode(content["table"]),
                 profiles=decode(content.get("profiles")),
                 terms=decode(content.get("terms")),
+                sparse=decode(content.get("sparse")),
+                column_terms=decode(content.get("column_terms")),
                 created=content["created"],
                 library=content["library"],
             )
@@ -248,6 +269,10 @@ class Release:
             raise ReleaseError("`terms` is of another type")
         if self.terms is not None and len(self.terms) != self.model.partition.n_cells:
             raise ReleaseError("`terms` are of another number of clusters")
+        if not isinstance(self.sparse, Sparse | None):
+            raise ReleaseError("`sparse` is of another type")
+        if not isinstance(self.column_terms, ColumnTerms | None):
+            raise ReleaseError("`column_terms` is of another type")
         if not all(
             isinstance(text, str) for text in (self.method, self.created, self.library, *self.columns)
         ):
@@ -255,6 +280,8 @@ class Release:
         widths = {self.model.n_features, self.domain.n_features, len(self.columns) or self.domain.n_features}
         if self.reading is not None:
             widths.add(len(self.reading.coordinates))
+        if self.sparse is not None:
+            widths.add(self.sparse.width(self.sparse.n_columns or 0))
         if len(widths) > 1:
             raise ReleaseError("its parts have different numbers of columns")
 

@@ -16,7 +16,9 @@ import pytest
 from sfumato.budget import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, row_products, space
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
+from sfumato.domain.sparse import Sparse
 from sfumato.private import aggregates
+from sfumato.private.aggregates.active_sums import ActiveSums
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.aggregates.cell_counts import CellCounts
 from sfumato.private.aggregates.counts import RowCount
@@ -121,6 +123,25 @@ def sums_by_hand(partition, origins, radii):
             shrink = (2**29 - 1) / norm if beyond else 1.0
             counts = [2**27, 2**27 * beyond]
             sums[group] += np.array([*counts, *np.trunc(units * shrink)], dtype=np.int64)
+        return sums
+
+    return twin
+
+
+def active_by_hand(partition, sparse):
+    width, n_kept, radius = sparse.n_columns, sparse.n_kept, sparse.radius
+
+    def twin(rows):
+        sums = np.zeros((partition.n_cells, 1 + sparse.n_columns), dtype=np.int64)
+        for row in rows:
+            units, last = np.zeros(sparse.n_columns), -1
+            for column, value in zip(row[width : width + n_kept], row[width + n_kept :], strict=True):
+                if last + 1 <= column < sparse.n_columns:
+                    last = int(column)
+                    units[last] = np.clip(value * (2**29 / radius), -(2.0**400), 2.0**400)
+            norm = np.sqrt(sum(units**2))
+            units *= (2**29 - 1) / norm if norm > 2**29 - 1 else 1.0
+            sums[group_of(partition, row[:width])] += np.array([2**27, *np.trunc(units)], dtype=np.int64)
         return sums
 
     return twin
@@ -288,6 +309,12 @@ def sums(partition, origins, radii, axes, **loose):
     return Example(GroupedSums(*arguments), sums_by_hand(*arguments), axes, loose, slack=1e-7)
 
 
+def active_sums(partition, axis, **options):
+    sparse = Sparse(**options, n_columns=1)
+    axes, loose = [axis, np.array([-1.0, 0.0, 1.0]), UNIT], {"spread": ORTHOGONAL}
+    return Example(ActiveSums(partition, sparse), active_by_hand(partition, sparse), axes, loose, slack=1e-7)
+
+
 def moments(partition, origins, radii, shape, axes, soft=False, **loose):
     kind = SoftMoments if soft else GroupedMoments
     arguments = partition, np.array(origins), np.array(radii), shape
@@ -378,6 +405,10 @@ DISC = Domain.from_bounds(Ball(1.0), 2)
 ONE_WAY = "one row moves the sums of all points in the same direction"
 DIAGONAL = "no row tried lies on the diagonal, opposite to what fills up the lists"
 EXAMPLES = {
+    "ActiveSums": [
+        active_sums(HALVES, np.array([0.0, 0.5]), max_active=1),
+        active_sums(Voronoi(CENTERS[:3, :1]), UNIT, max_active=1, norm=3.0),
+    ],
     "RowCount": [
         Example(RowCount(), count_rows, THRESHOLDS, dict.fromkeys(["spread", "coordinates"], ALONE))
     ],

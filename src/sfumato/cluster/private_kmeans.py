@@ -9,14 +9,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.budget import Plan, Step
+from sfumato.budget import Plan
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.components import Frame, ask_components, ask_frame, component_steps, frame_steps
 from sfumato.cluster.shared.habits import CentreHabits
 from sfumato.cluster.shared.halving import halved, halving_steps
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.refine import last_radius, last_round
-from sfumato.cluster.shared.rounds import SCALED_EDGES, SEEN_ABOVE, WITHIN, Cells, moved, round_steps, scaled_reach
+from sfumato.cluster.shared.rounds import (
+    SCALED_EDGES,
+    SEEN_ABOVE,
+    WITHIN,
+    Cells,
+    moved,
+    round_steps,
+    scaled_reach,
+)
 from sfumato.cluster.shared.traits import Refinement, Traits, Visible
 from sfumato.curator import Questions, sums_sensitivity
 from sfumato.domain import Domain, FloatArray
@@ -202,7 +210,9 @@ def _merged(cells: Cells, n_clusters: int) -> Cells:
     labels = Voronoi(centers).index(cells.centers)
     squares = cells.scales**2 + ((cells.centers - centers[labels]) ** 2).sum(axis=1)
     weights = np.maximum(cells.sizes, 1.0)
-    means = np.bincount(labels, weights * squares, len(centers)) / np.bincount(labels, weights, len(centers)).clip(1)
+    means = np.bincount(labels, weights * squares, len(centers)) / np.bincount(
+        labels, weights, len(centers)
+    ).clip(1)
     return Cells(centers, sizes, np.sqrt(np.where(means > 0, means, np.average(squares, weights=weights))))
 
 

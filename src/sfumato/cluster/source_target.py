@@ -130,6 +130,7 @@ class SourceTargetClustering(PrivateEstimator):
     """
 
     _explains = False  # centres are public points
+    _takes_sparse = False
 
     n_clusters: int = parameter(whole(), default=8)
     sanitizer: Sanitizer = parameter(one_of(*SANITIZERS), default="displacement")

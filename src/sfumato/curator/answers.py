@@ -70,6 +70,16 @@ class NoisySums:
 
 
 @dataclass(frozen=True)
+class NoisyActive:
+    """Released sizes of groups, and sums of the columns of sparse rows. Public."""
+
+    sizes: FloatArray  # (n_groups,)
+    sums: FloatArray  # (n_groups, n_columns); in the units of the scaled rows
+    size_std: float  # standard deviation of the noise in each size
+    sum_std: float  # standard deviation of the noise in each sum
+
+
+@dataclass(frozen=True)
 class NoisyMoments(NoisySums):
     """Released sizes, sums and second moments of groups. Public.
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sfumato.budget import PricedPlan, PricedStep, PrivacyStatement, Record, Sensitivity
 from sfumato.curator.answers import (
     Noisy,
+    NoisyActive,
     NoisyCells,
     NoisyLevels,
     NoisyMeans,
@@ -24,7 +25,9 @@ from sfumato.curator.answers import (
 from sfumato.curator.questions import MomentShape, Questions, SplitRule
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import GaussianCells, Partition
+from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError, PlanError
+from sfumato.private.aggregates.active_sums import ActiveSums
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.aggregates.cell_counts import CellCounts
 from sfumato.private.aggregates.counts import RowCount
@@ -194,6 +197,12 @@ class Curator(Questions):
         noisy = self._release(step, _projected(aggregate, projection))
         size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
         return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
+
+    def active_sums(self, step: str, partition: Partition, sparse: Sparse) -> NoisyActive:
+        aggregate = ActiveSums(partition, sparse)
+        noisy = self._release(step, aggregate)
+        size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * sparse.radius / LATTICE_RADIUS
+        return NoisyActive(*aggregate.unpack(noisy.values), size_std, sum_std)
 
     def moments(
         self,

@@ -16,11 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.curator.tables import Table
-from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain import Domain, FloatArray, IntArray, Unit
 from sfumato.domain.columns import Columns, Coordinate, check_names
+from sfumato.domain.sparse import Sparse
 from sfumato.private.reading import complete_rows, read_coordinates
 from sfumato.private.sources import Source, open_source
 from sfumato.private.sources.spark import labelled
+from sfumato.private.sources.sparse import SparseRows, open_rows
 
 Predict = Callable[[FloatArray], IntArray]
 Compute = Callable[[FloatArray], FloatArray]
@@ -50,6 +52,31 @@ def labels_of_rows(
 ) -> IntArray:
     """Labels of coordinates, -1 for rows that are not used."""
     return _labels(iter([rows]), Columns((), missing=missing), domain, predict)
+
+
+def labels_of_sparse(
+    X: Any, sparse: Sparse, missing: Literal["error", "drop"], domain: Domain, predict: Predict
+) -> IntArray:
+    """Labels of sparse rows, -1 for those that are not used."""
+    return _labels(_sparse_blocks(X, sparse, missing), None, domain, predict)
+
+
+def values_of_sparse(
+    X: Any,
+    sparse: Sparse,
+    missing: Literal["error", "drop"],
+    domain: Domain,
+    compute: Compute,
+    n_values: int,
+) -> FloatArray:
+    """Numbers computed for the coordinates of sparse rows, NaN for rows that are not used."""
+    return _values(_sparse_blocks(X, sparse, missing), None, domain, compute, n_values)
+
+
+def _sparse_blocks(X: Any, sparse: Sparse, missing: Literal["error", "drop"]) -> Iterator[FloatArray]:
+    rows = open_rows(X, sparse, missing, Unit())
+    rows.check()
+    return rows.blocks()
 
 
 def values(X: Any, columns: Columns, domain: Domain, compute: Compute, n_values: int) -> FloatArray:
@@ -91,11 +118,13 @@ def _opened(X: Any, columns: Columns) -> tuple[Source, Columns]:
     return source, replace(columns, unit=None, text=source.text)
 
 
-def _blocks(rows: NDArray[Any] | Source, columns: Columns | None) -> Iterator[FloatArray]:
-    if columns is None:
+def _blocks(rows: NDArray[Any] | Source | SparseRows, columns: Columns | None) -> Iterator[FloatArray]:
+    if isinstance(rows, SparseRows):
+        yield from rows.blocks()
+    elif columns is None:
         yield np.ascontiguousarray(rows, dtype=np.float64)
     else:
-        assert not isinstance(rows, np.ndarray)
+        assert not isinstance(rows, np.ndarray | SparseRows)
         yield from map(partial(read_coordinates, columns), rows.batches(columns))
 
 

@@ -15,6 +15,7 @@ from sfumato.domain.levels import with_levels
 from sfumato.private.engines.levels import LevelEngine
 from sfumato.private.sources import Source
 from sfumato.private.sources.levels import level_counts
+from sfumato.private.sources.sparse import SparseRows
 
 Levels = Mapping[str, Sequence[str]]
 
@@ -26,7 +27,7 @@ def open_levels(table: Table, names: Sequence[str], missing: Missing, described:
     """
     source, columns = table._rows, table.columns
     assert columns is not None
-    assert not isinstance(source, np.ndarray)
+    assert not isinstance(source, np.ndarray | SparseRows)
     nothing: Levels = dict.fromkeys(names, ())
     source.check_types(with_levels(columns, table.domain, nothing, missing)[0])  # what stands in for missing
     coordinates, others = (tuple(Coordinate(name, "other") for name in some) for some in (names, described))
@@ -38,7 +39,7 @@ def table_with_levels(table: Table, found: Levels, missing: Missing) -> Table:
     """The table with one coordinate for each level that was found."""
     source, before = table._rows, table.columns
     assert before is not None
-    assert not isinstance(source, np.ndarray)
+    assert not isinstance(source, np.ndarray | SparseRows)
     columns, space = with_levels(before, table.domain, found, missing)
     domain = table.scaling.applied(space, columns.coordinates)
     return Table(

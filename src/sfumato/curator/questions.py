@@ -12,6 +12,7 @@ from typing import Protocol
 from sfumato.budget import PricedPlan, Sensitivity
 from sfumato.curator.answers import (
     Noisy,
+    NoisyActive,
     NoisyCells,
     NoisyLevels,
     NoisyMeans,
@@ -22,7 +23,9 @@ from sfumato.curator.answers import (
 )
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, Grid, IntArray
 from sfumato.domain.partitions import MomentShape, Partition
+from sfumato.domain.sparse import Sparse
 from sfumato.errors import PlanError
+from sfumato.private.aggregates.active_sums import ActiveSums
 from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
@@ -39,7 +42,7 @@ from sfumato.private.terms import found_sensitivity as terms_sensitivity
 # `SplitRule` and `MomentShape` are parts of questions, but defined elsewhere because they set sensitivities.
 __all__ = ["MomentShape", "Questions", "SplitRule", "cover_sensitivity", "histograms_sensitivity"]
 __all__ += ["moments_sensitivity", "nearest_distance_sensitivity", "nearest_sensitivity", "sums_sensitivity"]
-__all__ += ["levels_sensitivity", "profiles_sensitivity", "swap_sensitivity"]
+__all__ += ["active_sensitivity", "levels_sensitivity", "profiles_sensitivity", "swap_sensitivity"]
 __all__ += ["term_counts_sensitivity", "terms_sensitivity"]
 
 
@@ -144,6 +147,10 @@ class Questions(Protocol):
         """Noisy size of each group, and sum of its rows' clipped displacements from a public origin."""
         raise _unanswered(self, step)
 
+    def active_sums(self, step: str, partition: Partition, sparse: Sparse) -> NoisyActive:
+        """Noisy size of each group of sparse rows, and sum of each of their columns."""
+        raise _unanswered(self, step)
+
     def moments(
         self,
         step: str,
@@ -216,6 +223,11 @@ def sums_sensitivity(domain: Domain, n_components: int | None = None) -> Sensiti
     return GroupedSums.sensitivity_in(
         n_components or domain.n_features, () if n_components else domain.blocks
     )
+
+
+def active_sensitivity(max_active: int) -> Sensitivity:
+    """Sensitivity of `Curator.active_sums` of rows with at most `max_active` active columns."""
+    return ActiveSums.sensitivity_in(max_active)
 
 
 def moments_sensitivity(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from sfumato.budget import PricedPlan
@@ -25,6 +26,7 @@ from sfumato.domain.columns import (
     read_bounds,
 )
 from sfumato.domain.scaling import Scaling
+from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError, ParameterError
 from sfumato.private.engines.base import Engine
@@ -33,6 +35,7 @@ from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.parsing import parse_numbers, spell
 from sfumato.private.reading import complete_rows
 from sfumato.private.sources import Source, is_outside, open_source
+from sfumato.private.sources.sparse import SparseRows
 
 AS_DECLARED = Scaling(None)
 # These types are kept: the engine casts block by block. All others are cast before anything is charged.
@@ -47,9 +50,10 @@ class Table:
     domain: Domain
     columns: Columns | None  # how named columns are read. None for an array
     names: tuple[str, ...]  # names of the coordinates, if any
-    _rows: NDArray[Any] | Source  # private: only for the curator and for `curator.holder`
+    _rows: NDArray[Any] | Source | SparseRows  # private: only for the curator and for `curator.holder`
     _open_engine: Callable[[], Engine]  # private: only for the curator and for `curator.holder`
     scaling: Scaling = AS_DECLARED  # the rule by which its columns are measured
+    sparse: Sparse | None = None  # how sparse rows become coordinates
 
     def curator(self, plan: PricedPlan, seed: int | None) -> Curator:
         """Curator over the table, with noise from the operating system or a seed."""
@@ -123,14 +127,14 @@ def describe(curator: Curator, table: Table, described: Sequence[Coordinate] | N
         curator.describe(MemoryEngine(np.hstack([rows, rows]), table.domain))
         return
     source, columns = table._rows, replace(table.columns, described=tuple(described))
-    assert not isinstance(source, np.ndarray)
+    assert not isinstance(source, np.ndarray | SparseRows)
     curator.describe(source.engine(columns, table.domain))
 
 
 def check_described(table: Table, described: Sequence[Coordinate]) -> None:
     """Raise if a table lacks a described column, or has it with another type than declared. Reads no row."""
     source = table._rows
-    if table.columns is None or isinstance(source, np.ndarray):
+    if table.columns is None or isinstance(source, np.ndarray | SparseRows):
         raise ParameterError("`describe` must be None unless columns have names: name them in `bounds`")
     check_names([coordinate.column for coordinate in described], source.names)
     source.check_types(replace(table.columns, described=tuple(described)))
@@ -148,6 +152,11 @@ def _open_array(
     if not isinstance(missing, str):
         raise ParameterError(
             f"`missing` must be 'error' or 'drop' unless `bounds` name columns, got {missing!r}"
+        )
+    if issparse(X):  # a TypeError, as of scikit-learn
+        raise TypeError(
+            f"Sparse data was passed for `{name}`, but `bounds` are for dense rows. Declare sparse rows: "
+            "bounds=sfumato.Sparse(max_active=128)"
         )
     if (dates := _dates(X)) is not None:
         raise DataError(f"{f'column {dates!r}' if dates else f'`{name}`'} {NO_DATES}")

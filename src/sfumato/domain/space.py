@@ -29,6 +29,7 @@ from sfumato.domain.blocks import (
 )
 from sfumato.domain.constraints import whole
 from sfumato.domain.measure import AS_THEY_ARE, Measure
+from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
 
 # A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64 cannot
@@ -136,7 +137,12 @@ class Domain:
     def from_bounds(
         cls, bounds: object, n_features: int, unit: Unit | None = None, outside: Outside = "clip"
     ) -> Domain:
-        """Check the user's ``bounds`` and broadcast them to `n_features` columns."""
+        """Check the user's ``bounds`` and broadcast them to `n_features` columns.
+
+        Sparse rows of `n_features` columns live in the ball of their sketch.
+        """
+        if isinstance(bounds, Sparse):
+            n_features, bounds = bounds.width(n_features), Ball(bounds.radius)
         whole(MOST_COLUMNS)("n_features", n_features)
         unit = unit or Unit()
         if bounds is None:

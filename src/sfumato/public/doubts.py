@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.domain import Domain, FloatArray
 from sfumato.domain.columns import Columns, Coordinate
+from sfumato.domain.sparse import Sparse
 from sfumato.errors import NoiseWarning
 from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.models.centres import CentreModel
@@ -51,6 +52,8 @@ class Published(Protocol):
     def reading(self) -> Columns | None: ...  # noqa: D102
     @property
     def profiles(self) -> Profiles | None: ...  # noqa: D102
+    @property
+    def sparse(self) -> Sparse | None: ...  # noqa: D102
 
 
 def doubts(release: Published) -> tuple[str, ...]:
@@ -85,6 +88,8 @@ def doubts(release: Published) -> tuple[str, ...]:
         lost = _lost(sizes) & ~empty
         found += [_about_empty(empty, sizes.group), _about_lost(lost, sizes.group)]
         unseen = empty | lost
+    if getattr(release, "sparse", None) is not None:  # whose coordinates mean nothing to a reader
+        return tuple(sentence for sentence in found if sentence)
     found += _about_measure(release)
     centres = getattr(release.model, "centres", None)
     if isinstance(centres, CentreModel) and centres.center_stds is not None:

@@ -25,6 +25,7 @@ from sfumato.report.markup import facts
 from sfumato.report.notices import notices
 from sfumato.report.numbers import number_section
 from sfumato.report.protection import Protection, in_words
+from sfumato.report.sparse import sparse_findings
 
 __all__ = ["render", "write"]
 
@@ -92,7 +93,7 @@ def render(release: Release, title: str | None = None, labels: Mapping[str, str]
         to_clusters='<a href="#clusters">Clusters</a> ' if described else "",
         protection=in_words(protection),
         cards=described,
-        findings=findings(shown.model, shown),
+        findings=findings(shown.model, shown) if release.sparse is None else sparse_findings(release),
         numbers=numbers,
         to_numbers='<a href="#numbers">How many</a> ' if numbers else "",
         measuring=measuring(shown),
@@ -120,8 +121,9 @@ def _checked(release: Release, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _summary(release: Release, protection: Protection) -> str:
+    sparse = release.sparse
     counted = {
-        "Columns": str(len(columns_of(release))),
+        "Columns": str(len(columns_of(release))) if sparse is None else f"{sparse.n_columns:,}",
         "Records": _records(release),
         "Released": release.created[:10],
     }

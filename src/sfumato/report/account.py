@@ -14,6 +14,7 @@ from sfumato.plot.style import counted
 from sfumato.release import FORMAT, FORMAT_VERSION, Release
 from sfumato.report.bars import Bar, bars
 from sfumato.report.markup import details, paragraph, table
+from sfumato.report.sparse import row_rules
 
 _BUDGET = (
     "Every question asked of the table costs some privacy. The budget is the most that all questions "
@@ -149,6 +150,8 @@ def measuring(release: Release) -> str:
 
 
 def _bounds_table(release: Release) -> str:
+    if release.sparse is not None:
+        return row_rules(release)
     domain = release.domain
     rows = [(column.name, *_limits(column)) for column in columns_of(release)]
     caption = "Public bounds of the columns. "

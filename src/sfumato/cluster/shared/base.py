@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -21,6 +22,13 @@ from sfumato.budget import Budget, Plan, PricedPlan, PrivacyStatement, calibrate
 from sfumato.budget.bought import after_purchases, plain, purchases
 from sfumato.budget.paid_rows import check_cost_follows
 from sfumato.cluster.shared.bounds import ANYWHERE, bounds_steps, find_bounds
+from sfumato.cluster.shared.column_terms import (
+    check_room,
+    find_terms,
+    sparse_attributes,
+    terms_share,
+    terms_steps,
+)
 from sfumato.cluster.shared.describing import Describing
 from sfumato.cluster.shared.habits import Habits
 from sfumato.cluster.shared.keywords import with_advice
@@ -41,6 +49,7 @@ from sfumato.cluster.shared.parameters import (
     as_budget,
     as_seed,
     check_fields,
+    number_parameter,
     parameter,
     with_shared_text,
 )
@@ -50,6 +59,7 @@ from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Curator, Questions, Table, open_table, run
 from sfumato.curator.holder import labels_of
 from sfumato.curator.levels import move_to, open_levels, table_with_levels
+from sfumato.curator.sparse import open_sparse, show_active
 from sfumato.curator.tables import as_numbers, check_described, describe
 from sfumato.domain import MOST_COLUMNS, Domain, IntArray, Unit
 from sfumato.domain.arrays import checked
@@ -61,8 +71,11 @@ from sfumato.domain.columns import (
 )
 from sfumato.domain.levels import with_levels
 from sfumato.domain.scaling import Scaling
+from sfumato.domain.sparse import Sparse
+from sfumato.errors import ParameterError
 from sfumato.public.doubts import warn_of
 from sfumato.public.models import CentreModel, Model, encode
+from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.profiles import Profiles
 from sfumato.public.terms import Terms
 from sfumato.release import Release
@@ -88,6 +101,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     _most_columns: ClassVar[int] = MOST_COLUMNS  # up to which a fit adds columns for private levels
     _explains: ClassVar[bool] = True  # whether a fit on named columns buys profiles unless told otherwise
     _covers: ClassVar[bool] = True  # whether every row is in a cluster
+    _takes_sparse: ClassVar[bool] = True  # whether rows may be sketched
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -105,7 +119,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         bought = purchases(*self.get_params(deep=False).values())
         after_purchases(PrivacyStatement(priced.budget, table.domain.unit, (), False), bought)  # may raise
 
-        def within_bounds(curator: Curator) -> tuple[Model, Profiles | None]:
+        def within_bounds(curator: Curator) -> tuple[Model, Profiles | ColumnTerms | None]:
             nonlocal table
             if self._private_bounds:
                 space = Domain.from_bounds(
@@ -130,8 +144,9 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         )
         model = model.moved(domain.measure.inverse) if domain.measure else model
         if profiles is not None and isinstance(model, CentreModel):
-            model = model.sized(profiles.sizes)  # of the rows nearest to the last centres
-        self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles)
+            sizes = profiles.estimated_sizes if isinstance(profiles, ColumnTerms) else profiles.sizes
+            model = model.sized(sizes)  # of the rows nearest to the last centres
+        self._publish(model, domain, after_purchases(privacy, bought), table.columns, profiles, table.sparse)
         warn_of(self.release_)
         return table
 
@@ -159,8 +174,13 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
 
     def _profiled(
         self, table: Table, levels: Mapping[str, Sequence[str]], model: Model, curator: Curator
-    ) -> Profiles | None:
-        """Profiles of the clusters of a model, if the plan pays for them."""
+    ) -> Profiles | ColumnTerms | None:
+        """Profiles of the clusters of a model, or terms of sparse rows, if the plan pays for them."""
+        if table.sparse is not None:
+            if not self._terms_share:
+                return None
+            show_active(curator, table)
+            return find_terms(curator, model.partition, table.sparse)
         if not self._describing.share:
             return None
         columns = self._describing.columns(table.names, curator.space, levels)
@@ -171,8 +191,20 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     @property
     def _describing(self) -> Describing:
         """Which columns profiles tell about, and what they cost."""
+        if self._sparse is not None:
+            return Describing(Fraction(0), {}, {})
         bounds, beside = plain(self.bounds), plain(self.describe)
         return Describing.of(self.profiles, beside, bounds, self.unit, explains=self._explains)
+
+    @property
+    def _sparse(self) -> Sparse | None:
+        """How sparse rows are declared, if `bounds` declare them."""
+        return self.bounds if isinstance(self.bounds, Sparse) else None
+
+    @property
+    def _terms_share(self) -> Fraction:
+        """Share of the budget for the terms of sparse rows."""
+        return terms_share(self.profiles, self.describe) if self._sparse is not None else Fraction(0)
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row. Spends nothing. The labels describe the given rows and are not private.
@@ -184,7 +216,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         X : array-like of shape (n, d)
         """
         check_is_fitted(self, "release_")
-        if self.release_.reading is not None:
+        if self.release_.reading is not None or self.release_.sparse is not None:
             return self.release_.predict(X)
         options = {"reset": False, "ensure_min_samples": 0, "dtype": np.float64, "order": "C"}
         table = X if self.missing == "error" else as_numbers(X)
@@ -197,6 +229,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         describing = self._describing
         if describing.share:
             plan = plan.then(profile_steps(describing.n_columns(domain)), describing.share)
+        if self._sparse is not None and self._terms_share:
+            plan = plan.then(terms_steps(self._sparse), self._terms_share)
         if n_private := len(private_columns(self.bounds)) + len(describing.private):
             plan = plan.after(level_steps(n_private), LEVELS_SHARE)
         priced = calibrate(plan, self._budget(), domain.unit.max_rows)
@@ -244,6 +278,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         validate = partial(validate_data, self, reset=reset)
         bounds = ANYWHERE if self._private_bounds else plain(self.bounds)
         scaling = self._scaling if not self._private_bounds else Scaling(None)
+        if self._sparse is not None:
+            return self._open_sparse(X, unit)
         options: dict[str, Any] = {"scaling": scaling, "name": name, "validate": validate}
         table = open_table(X, bounds, unit, self.missing, self.outside, **options)
         table = dataclasses.replace(table, scaling=self._scaling)
@@ -257,6 +293,21 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             self._name_columns(table)
         return table
 
+    def _open_sparse(self, X: Any, unit: Unit) -> Table:
+        """The same for sparse rows."""
+        if not self._takes_sparse:
+            raise ParameterError(f"{type(self).__name__} takes no sparse rows: `bounds` must not be `Sparse`")
+        table = open_sparse(X, plain(self.bounds), unit, self.missing, self.outside, self._scaling)
+        assert table.sparse is not None
+        assert table.sparse.n_columns is not None
+        if self._terms_share:
+            asked = getattr(self, number_parameter(type(self)) or "", None)
+            check_room(table.sparse, int(asked) if isinstance(asked, Integral) else 1)
+        self.n_features_in_ = table.sparse.n_columns
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return table
+
     def _name_columns(self, table: Table) -> None:
         self.n_features_in_ = table.domain.n_features
         self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -267,10 +318,14 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         domain: Domain,
         privacy: PrivacyStatement,
         reading: Columns | None,
-        profiles: Profiles | None = None,
+        profiles: Profiles | ColumnTerms | None = None,
+        sparse: Sparse | None = None,
     ) -> None:
         """Set the attributes of a fitted estimator, from a model in the user's units."""
-        for name, value in model.attributes().items():
+        terms = profiles if isinstance(profiles, ColumnTerms) else None
+        profiles = None if isinstance(profiles, ColumnTerms) else profiles
+        attributes = model.attributes() if sparse is None else sparse_attributes(model, terms)
+        for name, value in attributes.items():
             setattr(self, f"{name}_", value)
         published = {
             field.name for field in dataclasses.fields(self) if field.metadata.get("published", True)
@@ -285,7 +340,16 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
         self.profiles_ = profiles
         self.terms_: Terms | None = None  # until `describe_terms`
         self.release_ = Release(
-            type(self).__name__, parameters, domain, columns, model, privacy, reading, profiles
+            type(self).__name__,
+            parameters,
+            domain,
+            columns,
+            model,
+            privacy,
+            reading,
+            profiles,
+            None if sparse is None else replace(sparse, feature_names=None),
+            terms,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -383,7 +447,8 @@ class PrivateClusterer(Habits, DescribesTexts, ClusterMixin, PrivateEstimator, A
         """Return a fitted copy with another model of the same released values. Spends nothing."""
         other = copy.copy(self)
         other.set_params(**parameters)
-        other._publish(model, self.release_.domain, self.privacy_, self.release_.reading)
+        old = self.release_
+        other._publish(model, old.domain, self.privacy_, old.reading, sparse=old.sparse)
         if "_table" in vars(self):
             other._table = self._table
         return other

@@ -246,10 +246,12 @@ def _of_rows(
     release: Release = estimator.release_
     if release.reading is not None:
         return holder.values(X, release.reading, release.domain, compute, n_values)
+    missing: Literal["error", "drop"] = "error" if estimator.missing == "error" else "drop"
+    if release.sparse is not None:
+        return holder.values_of_sparse(X, release.sparse, missing, release.domain, compute, n_values)
     options = {"reset": False, "ensure_min_samples": 0, "dtype": np.float64, "order": "C"}
     table = X if estimator.missing == "error" else as_numbers(X)
     rows = checked(lambda: validate_data(estimator, table, ensure_all_finite=False, **options))
-    missing: Literal["error", "drop"] = "error" if estimator.missing == "error" else "drop"
     return holder.values_of_rows(rows, missing, release.domain, compute, n_values)
 
 

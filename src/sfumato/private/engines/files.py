@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.domain import Domain, IntArray
+from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.columns import Columns
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import N_THREADS, add_rows
@@ -48,23 +48,30 @@ class FileEngine:
         """Return the aggregate's raw state over all rows, before noise."""
         if self.domain.unit.column:
             return self._capped.fold(aggregate)
-        batches = _Shared(self.batches())
-
-        def work() -> IntArray:
-            state = aggregate.zero()
-            with batches:
-                while (batch := batches.take()) is not None:
-                    state = add_rows(aggregate, state, read_rows(self.columns, batch), self.domain)
-            return state
-
-        with ThreadPoolExecutor(N_THREADS) as pool:
-            states = [pool.submit(work) for _ in range(N_THREADS)]
-        return reduce(aggregate.merge, (state.result() for state in states))
+        return fold_batches(aggregate, self.batches(), partial(read_rows, self.columns), self.domain)
 
     @cached_property
     def _capped(self) -> MemoryEngine:
         pairs = map(partial(read_people, self.columns), self.batches())
         return MemoryEngine(capped_rows(pairs, self.domain.unit.max_rows, self.n_features), self.domain)
+
+
+def fold_batches(
+    aggregate: Aggregate, items: Iterator[Any], read: Callable[[Any], FloatArray], domain: Domain
+) -> IntArray:
+    """Fold an aggregate over batches. Several threads take them in turn and read their rows."""
+    batches = _Shared(items)
+
+    def work() -> IntArray:
+        state = aggregate.zero()
+        with batches:
+            while (batch := batches.take()) is not None:
+                state = add_rows(aggregate, state, read(batch), domain)
+        return state
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        states = [pool.submit(work) for _ in range(N_THREADS)]
+    return reduce(aggregate.merge, (state.result() for state in states))
 
 
 class _Shared:

@@ -89,9 +89,9 @@ class FileSource:
         """Engine over one row per person: that person's number of rows."""
         return people_engine(columns, _Scan(self, columns).batches(), domain)
 
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Batches of the columns to be read."""
-        return _Scan(self, columns).batches()
+    def batches(self, columns: Columns, values_per_row: int = 1) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns to be read, with fewer rows if a column has several values in each."""
+        return _Scan(self, columns, values_per_row).batches()
 
 
 def _in_path(files: Files, path: str) -> ds.Expression:
@@ -107,6 +107,7 @@ class _Scan:
 
     source: FileSource
     columns: Columns
+    values_per_row: int = 1
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches of rows."""
@@ -122,7 +123,7 @@ class _Scan:
         is_parquet = getattr(getattr(dataset, "format", None), "default_extname", None) == "parquet"
         return dataset.scanner(
             columns=names,
-            batch_size=max(1024, BATCH_VALUES // len(names)),
+            batch_size=max(1024, BATCH_VALUES // (len(names) * self.values_per_row)),
             batch_readahead=READ_AHEAD,
             fragment_readahead=1,
             fragment_scan_options=_STREAMED if is_parquet else None,

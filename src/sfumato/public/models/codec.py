@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Measure, Unit
 from sfumato.domain.blocks import Block
 from sfumato.domain.columns import Columns, Coordinate, Described
+from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
 from sfumato.public.cells import CellSynopsis
@@ -23,6 +24,7 @@ from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.models.base import LARGEST_FLOAT
 from sfumato.public.models.centres import CentreModel
+from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.models.dbscan import DBSCANModel
 from sfumato.public.models.density_tree import DensityModel
 from sfumato.public.models.mixture import MixtureModel
@@ -54,6 +56,8 @@ PUBLISHABLE: dict[str, type[Any]] = {
         Profiles,
         Terms,
         TextFormat,
+        Sparse,
+        ColumnTerms,
         Domain,
         Measure,
         Block,
