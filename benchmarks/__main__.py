@@ -21,6 +21,7 @@ TABLES = (
     "grid_scale",
     "kmeans_accuracy",
     "kmeans_budgets",
+    "how_many",
     "real_tables",
     "mixed_tables",
     "planner_accuracy",

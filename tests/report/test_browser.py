@@ -43,7 +43,7 @@ def releases():
 
 
 NAMES = ("grid", "spans", "tree", "merged", "wide", "mixed", "levels")
-WITH_SLIDERS = ("spans", "tree", "merged")
+WITH_SLIDERS = ("spans", "tree", "merged", "wide")
 
 
 @pytest.fixture(scope="module")

@@ -116,7 +116,9 @@ def _table(curve: CellCurve, released: int) -> str:
 
 def _written(value: float) -> str:
     """A cost, with three figures."""
-    if value and (abs(value) < 0.01 or abs(value) >= 1e7):
+    if not value:
+        return "0"
+    if abs(value) < 0.01 or abs(value) >= 1e7:
         return f"{value:.2e}"
-    digits = max(2 - int(np.floor(np.log10(max(abs(value), 1e-9)))), 0)
+    digits = max(2 - int(np.floor(np.log10(abs(value)))), 0)
     return f"{float(f'{value:.3g}'):,.{digits}f}"
