@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.components import Frame, ask_components, ask_frame, component_steps, frame_steps
 from sfumato.cluster.shared.habits import CentreHabits
 from sfumato.cluster.shared.halving import halved, halving_steps
+from sfumato.cluster.shared.number import Number, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import Auto, parameter
 from sfumato.cluster.shared.refine import last_radius, last_round
 from sfumato.cluster.shared.rounds import (
@@ -28,9 +29,11 @@ from sfumato.cluster.shared.rounds import (
 from sfumato.cluster.shared.traits import Refinement, Traits, Visible
 from sfumato.curator import Questions, sums_sensitivity
 from sfumato.domain import Domain, FloatArray
-from sfumato.domain.constraints import auto_or, whole
-from sfumato.domain.partitions import Voronoi
+from sfumato.domain.constraints import Constraint, auto_or, none_or, whole
+from sfumato.domain.partitions import Partition, Voronoi
+from sfumato.errors import ParameterError
 from sfumato.projection import orthonormal
+from sfumato.public.cells import CellSynopsis
 from sfumato.public.kmeans import merged_into
 from sfumato.public.models import CentreModel
 
@@ -43,9 +46,12 @@ DIRECTIONS_SEED = 2026  # public: the directions are the same in every run
 # Tuned: docs/notes/constants.md#private-kmeans
 CELLS_PER_CLUSTER, LEAST_CELLS = 4, 64
 FRAME_SHARE = Fraction(3, 100)  # without moments
-N_CELL_ROUNDS, N_CENTRE_ROUNDS = 6, 3
+N_CELL_ROUNDS, N_CENTRE_ROUNDS = 8, 3
 EXTRA_DIRECTIONS = 6  # beyond log2(k), where directions are random
 WIDE_COLUMNS = 64
+MOST_POINTS = CELLS_PER_CLUSTER * MAX_CLUSTERS
+
+points_or_none = none_or(Constraint("points, one per row", lambda value: np.ndim(value) == 2))
 
 
 class Shares(NamedTuple):
@@ -57,7 +63,7 @@ class Shares(NamedTuple):
     centres: int
 
 
-NARROW = Shares(directions=13, halving=12, cells=30, centres=15)
+NARROW = Shares(directions=13, halving=12, cells=36, centres=15)
 # Noise in the directions is small there, and that of the last means large: it grows with the columns.
 WIDE = Shares(directions=20, halving=8, cells=14, centres=8)
 
@@ -67,13 +73,17 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
 
     Noisy second moments show the directions along which the rows vary most. Along these, cells are halved
     where rows vary, more of them than there are clusters. Noisy k-means rounds move the cells, which are then
-    merged into clusters at no cost, and moved again. All of this happens in the few released directions, where
-    noise is small. A last round gives the means in all columns.
+    merged into clusters at no cost, and moved again. All of this happens in the few released directions,
+    where noise is small. A last round gives the means in all columns.
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, at most 1000.
+    n_clusters : int or "auto"
+        Number of clusters, at most 1000. "auto" finds the number of separated ones.
+    init : array-like of shape (m, d), optional
+        Public points to start from, such as the centres of an earlier release or of public rows: at least
+        `n_clusters`. They must not come from the rows themselves. What finding a start would cost goes to the
+        rounds.
     n_components : int or "auto"
         Maximum number of directions, at most 64. "auto" takes those whose variance stands out from the noise.
 
@@ -113,8 +123,9 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
     (5, 30)
     """
 
-    n_clusters: int = parameter(whole(MAX_CLUSTERS), default=8)
+    n_clusters: Number = parameter(number_up_to(MAX_CLUSTERS), default=8)
     _: KW_ONLY
+    init: Any = parameter(points_or_none, default=None)
     n_components: int | Auto = parameter(auto_or(whole(MOST_DIRECTIONS)), default="auto")
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
@@ -145,7 +156,11 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
         else:
             directions = FRAME_SHARE
             steps = [*frame_steps(domain, directions)]
-        steps += halving_steps(domain, halving, self._n_cells, n_columns)
+        if self._points(domain) is None:
+            steps += halving_steps(domain, halving, self._n_cells, n_columns)
+        else:
+            cells += halving
+            halving = Fraction(0)
         steps += round_steps("cell", cells, N_CELL_ROUNDS, in_directions)
         steps += round_steps("centre", centres, N_CENTRE_ROUNDS, in_directions)
         steps += round_steps("last", 1 - directions - halving - cells - centres, 1, sums_sensitivity(domain))
@@ -154,13 +169,51 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
     def _cluster(self, curator: Questions) -> CentreModel:
         frame = ask_frame(curator)
         projection, rest = self._directions(curator, frame)
-        halves = halved(curator, frame, projection, self._n_cells, self.n_clusters)
-        cells = moved(curator, "cell", N_CELL_ROUNDS, halves.cells, halves.tree, projection)
-        merged = _merged(cells, self.n_clusters)
-        found = moved(curator, "centre", N_CENTRE_ROUNDS, merged, Voronoi(merged.centers), projection)
+        cells, groups = self._start(curator, frame, projection)
+        cells, synopsis = moved(curator, "cell", N_CELL_ROUNDS, cells, groups, projection)
+        merged = _merged(cells, self._found(synopsis))
+        found, _ = moved(curator, "centre", N_CENTRE_ROUNDS, merged, Voronoi(merged.centers), projection)
         centers = curator.domain.clip(_lifted(found.centers, frame, projection))
         scales = np.sqrt(found.scales**2 + rest)
-        return _last(curator, Cells(centers, found.sizes, scales), frame)
+        last = found._replace(centers=centers, scales=scales)
+        all_cells = cells._replace(centers=curator.domain.clip(_lifted(cells.centers, frame, projection)))
+        return _last(curator, last, all_cells, frame)
+
+    def _start(self, curator: Questions, frame: Frame, projection: FloatArray) -> tuple[Cells, Partition]:
+        """Cells to begin with, and which rows belong to each."""
+        points = self._points(curator.domain)
+        if points is None:
+            halves = halved(curator, frame, projection, self._n_cells, self._n_forced)
+            return halves.cells, halves.tree
+        centers = points @ projection.T
+        m = len(centers)
+        cells = Cells(
+            centers, np.full(m, frame.rows / m), np.full(m, frame.reach), np.full(m, frame.reach), 0.0
+        )
+        return cells, Voronoi(centers)
+
+    def _found(self, synopsis: CellSynopsis) -> FloatArray:
+        """Centres of the clusters among the cells."""
+        if self.n_clusters == "auto":
+            return synopsis.separated()
+        return merged_into(synopsis.centers, np.maximum(synopsis.sizes, 0.0), int(self.n_clusters))[0]
+
+    def _points(self, domain: Domain) -> FloatArray | None:
+        """The points of `init` in measured units, checked."""
+        if self.init is None:
+            return None
+        points = np.array(self.init, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != domain.n_features or not np.isfinite(points).all():
+            raise ParameterError(
+                f"`init` must be finite points with {domain.n_features} columns, got shape {points.shape}"
+            )
+        if len(points) < self._n_forced or len(points) > MOST_POINTS:
+            raise ParameterError(
+                f"`init` must have from {self._n_forced} to {MOST_POINTS} points, got {len(points)}"
+            )
+        if self._private_bounds:
+            raise ParameterError("`init` needs bounds that are known, got bounds='private'")
+        return self.domain(domain.n_features).measure.of(points)
 
     def _directions(self, curator: Questions, frame: Frame) -> tuple[FloatArray, float]:
         """Directions along which rows vary, and the variance along all others.
@@ -177,17 +230,22 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
 
     @property
     def _n_cells(self) -> int:
-        return max(CELLS_PER_CLUSTER * int(self.n_clusters), LEAST_CELLS)
+        return max(CELLS_PER_CLUSTER * n_starts(self.n_clusters), LEAST_CELLS)
+
+    @property
+    def _n_forced(self) -> int:
+        """Number of cells that are made whatever the noise."""
+        return 1 if self.n_clusters == "auto" else int(self.n_clusters)
 
     @property
     def _fewest(self) -> int:
         """Number of directions that are taken whatever the noise."""
-        return math.ceil(math.log2(self.n_clusters)) + 1
+        return math.ceil(math.log2(n_starts(self.n_clusters))) + 1
 
     def _most_directions(self, domain: Domain) -> int:
         most = MOST_DIRECTIONS if self.n_components == "auto" else int(self.n_components)
         if not self._asks_moments(domain):
-            most = min(most, math.ceil(math.log2(self.n_clusters)) + EXTRA_DIRECTIONS)
+            most = min(most, math.ceil(math.log2(n_starts(self.n_clusters))) + EXTRA_DIRECTIONS)
         return min(most, domain.n_features)
 
     def _asks_moments(self, domain: Domain) -> bool:
@@ -202,26 +260,30 @@ def _lifted(centers: FloatArray, frame: Frame, projection: FloatArray) -> FloatA
     return np.asarray(frame.middle + (centers - projection @ frame.middle) @ projection)
 
 
-def _merged(cells: Cells, n_clusters: int) -> Cells:
-    """Cells merged into clusters, at no cost."""
-    centers, sizes = merged_into(cells.centers, cells.sizes, n_clusters)
+def _merged(cells: Cells, centers: FloatArray) -> Cells:
+    """Cells merged into clusters around given centres, at no cost."""
     if len(centers) == len(cells.centers):
         return cells
-    labels = Voronoi(centers).index(cells.centers)
+    labels, k, weights = Voronoi(centers).index(cells.centers), len(centers), np.maximum(cells.sizes, 1.0)
     squares = cells.scales**2 + ((cells.centers - centers[labels]) ** 2).sum(axis=1)
-    weights = np.maximum(cells.sizes, 1.0)
-    means = np.bincount(labels, weights * squares, len(centers)) / np.bincount(
-        labels, weights, len(centers)
-    ).clip(1)
-    return Cells(centers, sizes, np.sqrt(np.where(means > 0, means, np.average(squares, weights=weights))))
+    totals = np.bincount(labels, weights, k)
+    means = np.bincount(labels, weights * squares, k) / np.maximum(totals, 1.0)
+    scales = np.sqrt(np.where(totals > 0, means, np.average(squares, weights=weights)))
+    sizes = np.bincount(labels, cells.noisy_sizes, k)
+    return Cells(centers, sizes, scales, np.zeros(k), cells.size_std)
 
 
 def _edges(domain: Domain) -> FloatArray:
     return SCALED_EDGES * domain.reach
 
 
-def _last(curator: Questions, cells: Cells, frame: Frame) -> CentreModel:
+def _last(curator: Questions, last: Cells, cells: Cells, frame: Frame) -> CentreModel:
     """The means in all columns of the rows nearest to each centre."""
-    reach = scaled_reach(curator, "last distances", Voronoi(cells.centers), cells, None)
-    noise = curator.noise_of_sums("last means") * len(cells.centers) / max(frame.rows, 1.0)
-    return last_round(curator, "last means", cells.centers, reach, noise, cells.scales)
+    groups = Voronoi(last.centers)
+    found = scaled_reach(curator, "last distances", groups, last, None)
+    noise = curator.noise_of_sums("last means") * len(last.centers) / max(frame.rows, 1.0)
+    model = last_round(curator, "last means", last.centers, found.reach, noise, last.scales)
+    square, std = found.mean_square(last)
+    gaps = ((cells.centers - last.centers[groups.index(cells.centers)]) ** 2).sum(axis=1)
+    between = float(cells.sizes @ gaps) / max(float(cells.sizes.sum()), 1.0)
+    return replace(model, cells=cells.synopsis(max(square - between, square / 10), std))

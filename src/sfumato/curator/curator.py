@@ -34,7 +34,7 @@ from sfumato.private.aggregates.counts import RowCount
 from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.distances import Distances
 from sfumato.private.aggregates.histograms import Histograms
-from sfumato.private.aggregates.mapped import Clipped, Projected
+from sfumato.private.aggregates.mapped import Clipped
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
 from sfumato.private.aggregates.profiles import ProfileCounts
@@ -44,6 +44,7 @@ from sfumato.private.aggregates.sums import COUNT_WEIGHT, GroupedSums
 from sfumato.private.aggregates.swaps import Swaps
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.levels import LevelEngine
+from sfumato.private.engines.projected import projected
 from sfumato.private.engines.terms import TermEngine
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
@@ -83,6 +84,7 @@ class Curator(Questions):
         self._entropy = entropy
         self._records: list[Record] = []
         self._narrowed = False
+        self._view: tuple[tuple[Engine, Domain, FloatArray], Engine] | None = None
         self.space = domain
 
     @property
@@ -181,7 +183,7 @@ class Curator(Questions):
         projection: FloatArray | None = None,
         scales: FloatArray | None = None,
     ) -> Noisy:
-        return self._release(step, _projected(Distances(partition, origins, edges, scales), projection))
+        return self._release(step, Distances(partition, origins, edges, scales), projection)
 
     def sums(
         self,
@@ -194,7 +196,7 @@ class Curator(Questions):
         domain = self.domain if projection is None else None
         radii = np.maximum(radii, domain.least_radius) if domain else radii
         aggregate = GroupedSums(partition, origins, radii, domain)
-        noisy = self._release(step, _projected(aggregate, projection))
+        noisy = self._release(step, aggregate, projection)
         size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
         return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
 
@@ -216,7 +218,7 @@ class Curator(Questions):
         soft: bool = False,
     ) -> NoisyMoments:
         aggregate = _moments(partition, origins, radii, shape, soft)
-        noisy = self._release(step, _projected(aggregate, projection))
+        noisy = self._release(step, aggregate, projection)
         sizes, clipped, sums, seconds = aggregate.unpack(noisy.values)
         size_std, unit = noisy.std / COUNT_WEIGHT, noisy.std / LATTICE_RADIUS
         second_std = unit / aggregate.second_weight * radii**2
@@ -253,10 +255,10 @@ class Curator(Questions):
         noisy_sides = self._noisy(size, marginals.sides(raw_counts, chosen))
         return NoisySplits(*marginals.split_at(chosen), noisy_sides.values, noisy_sides.std)
 
-    def select(self, step: str, scores: Aggregate) -> int:
+    def select(self, step: str, scores: Aggregate, projection: FloatArray | None = None) -> int:
         """Index of a high score, selected privately. The scores themselves stay secret."""
         record = self._declare(step, scores.sensitivity, selection=True)
-        return self._choose(record, self._fold(scores))
+        return self._choose(record, self._fold(scores, projection))
 
     def cover(
         self,
@@ -266,7 +268,7 @@ class Curator(Questions):
         radius: float,
         projection: FloatArray | None = None,
     ) -> int:
-        return self.select(step, _projected(Coverage(candidates, chosen, radius), projection))
+        return self.select(step, Coverage(candidates, chosen, radius), projection)
 
     def swap(
         self,
@@ -276,18 +278,28 @@ class Curator(Questions):
         radius: float,
         projection: FloatArray | None = None,
     ) -> tuple[int, int] | None:
-        swap = self.select(step, _projected(Swaps(centers, candidates, radius), projection))
+        swap = self.select(step, Swaps(centers, candidates, radius), projection)
         n_candidates = len(candidates)
         return None if swap == len(centers) * n_candidates else divmod(swap, n_candidates)
 
-    def _release(self, step: str, aggregate: Aggregate) -> Noisy:
+    def _release(self, step: str, aggregate: Aggregate, projection: FloatArray | None = None) -> Noisy:
         record = self._declare(step, aggregate.sensitivity, selection=False)
-        return self._noisy(record, self._fold(aggregate))
+        return self._noisy(record, self._fold(aggregate, projection))
 
-    def _fold(self, aggregate: Aggregate) -> IntArray:
-        state = self._engine.fold(Clipped(aggregate, self.space) if self._narrowed else aggregate)
+    def _fold(self, aggregate: Aggregate, projection: FloatArray | None = None) -> IntArray:
+        if projection is not None:
+            state = self._projected(projection).fold(aggregate)
+        else:
+            state = self._engine.fold(Clipped(aggregate, self.space) if self._narrowed else aggregate)
         reporter()(1.0)
         return state
+
+    def _projected(self, projection: FloatArray) -> Engine:
+        """The rows along public directions: those of the last question, or new ones."""
+        key = self._engine, self.space, projection
+        if self._view is None or any(a is not b for a, b in zip(self._view[0], key, strict=True)):
+            self._view = key, projected(self._engine, projection, self.space if self._narrowed else None)
+        return self._view[1]
 
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:
         sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
@@ -320,10 +332,6 @@ class Curator(Questions):
         fits = actual == declared if declared.coordinates == 1 else actual.coordinates <= declared.coordinates
         if not fits:
             raise PlanError(f"step {priced.step.name!r} was declared with {declared}, asked with {actual}")
-
-
-def _projected(aggregate: Aggregate, projection: FloatArray | None) -> Aggregate:
-    return aggregate if projection is None else Projected(aggregate, projection)
 
 
 def _moments(

@@ -20,6 +20,7 @@ from sfumato.errors import DataError, ParameterError
 from sfumato.private.engines.terms import TermEngine
 from sfumato.private.reading import DROP, column_of, complete_rows, read_coordinates, read_names
 from sfumato.private.sources import Source, SparkSource, open_source
+from sfumato.private.sources.sparse import SparseRows
 from sfumato.private.terms import RawTerms, read_terms
 
 Rows = NDArray[Any] | Source
@@ -69,6 +70,8 @@ def open_terms(
 
 def _opened(rows: Table | Any, columns: Columns | None) -> tuple[Rows, Columns | None]:
     if isinstance(rows, Table):
+        if isinstance(rows._rows, SparseRows):
+            raise ParameterError("sparse rows are described by their own columns: see `column_terms_`")
         return rows._rows, rows.columns
     if columns is None:
         return numbers(rows), None

@@ -348,8 +348,8 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
             privacy,
             reading,
             profiles,
-            None if sparse is None else replace(sparse, feature_names=None),
-            terms,
+            sparse=None if sparse is None else replace(sparse, feature_names=None),
+            column_terms=terms,
         )
 
     def __getstate__(self) -> dict[str, Any]:

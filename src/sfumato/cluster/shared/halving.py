@@ -65,11 +65,12 @@ def halved(
     n_cells, n_clusters : int
     """
     middle = frame.middle if projection is None else projection @ frame.middle
-    halves = Halves(Tree.root(), Cells(middle[None], np.array([frame.rows]), np.array([frame.reach])))
+    one = Cells(middle[None], np.array([frame.rows]), np.array([frame.reach]), np.zeros(1), 0.0)
+    halves = Halves(Tree.root(), one)
     for _ in range(n_halvings(n_cells)):
         tree, cells = halves
-        reach = scaled_reach(curator, "spread", tree, cells, projection)
-        radii = reach.within(WITHIN_SPREAD) * cells.scales
+        found = scaled_reach(curator, "spread", tree, cells, projection)
+        radii = found.reach.within(WITHIN_SPREAD) * cells.scales
         noisy = curator.moments("halves", tree, cells.centers, radii, "diag", projection)
         halves = _cut(halves, noisy, n_cells, n_clusters)
     return halves
@@ -77,7 +78,7 @@ def halved(
 
 def _cut(halves: Halves, noisy: NoisyMoments, n_cells: int, n_clusters: int) -> Halves:
     """Cut the cells whose rows vary most, each across one direction, and move all centres to noisy means."""
-    tree, (centers, _, _) = halves
+    tree, centers = halves.tree, halves.cells.centers
     sizes = np.maximum(noisy.sizes, 2 * noisy.size_std)
     means, errors = noisy.sums / sizes[:, None], (noisy.sum_std / sizes)[:, None]
     variances = noisy.seconds / sizes[:, None] - means**2 + errors**2
@@ -92,10 +93,16 @@ def _cut(halves: Halves, noisy: NoisyMoments, n_cells: int, n_clusters: int) -> 
     right = centers[chosen]
     right[np.arange(len(chosen)), columns] = cuts + apart
     centers[chosen, columns] = cuts - apart
-    halved_sizes = np.maximum(noisy.sizes, 0.0)
+    halved_sizes = noisy.sizes.copy()
     halved_sizes[chosen] /= 2
     parts = np.concatenate([np.arange(tree.n_cells), chosen])
-    cells = Cells(np.concatenate([centers, right]), halved_sizes[parts], np.sqrt(squares[parts]))
+    cells = Cells(
+        np.concatenate([centers, right]),
+        halved_sizes[parts],
+        np.sqrt(squares[parts]),
+        errors[parts, 0],
+        noisy.size_std,
+    )
     return Halves(tree.split(chosen, columns, cuts), cells)
 
 

@@ -14,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.budget import Sensitivity, Step
-from sfumato.curator import NoisySums, Questions
+from sfumato.curator import Noisy, NoisySums, Questions
 from sfumato.domain import FloatArray
 from sfumato.domain.partitions import Partition, Voronoi
+from sfumato.public.cells import CellSynopsis
 from sfumato.public.means import shrunk_means
 from sfumato.public.reach import Reach
+from sfumato.public.squares import mean_square_of
 
 # Tuned: docs/notes/constants.md#private-kmeans
 DISTANCE_SHARE = Fraction(1, 20)  # of a round: for the histogram of distances
@@ -30,11 +32,36 @@ SCALED_EDGES: FloatArray = 2.0 ** (np.arange(-6 * BINS_PER_OCTAVE, 3 * BINS_PER_
 
 
 class Cells(NamedTuple):
-    """Released centres with the noisy sizes and the scales of their cells."""
+    """Released centres, with the noisy sizes and the scales of their cells."""
 
     centers: FloatArray  # (m, p)
-    sizes: FloatArray  # (m,)
+    noisy_sizes: FloatArray  # (m,); may be below 0
     scales: FloatArray  # (m,); about how far rows of a cell are from its centre
+    center_stds: FloatArray  # (m,); noise in each coordinate of a centre
+    size_std: float  # noise in each size
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Noisy sizes, at least 0."""
+        return np.maximum(self.noisy_sizes, 0.0)
+
+    def synopsis(self, mean_square: float, std: float) -> CellSynopsis:
+        """The cells for other numbers of clusters, with the mean squared distance of rows and its error."""
+        return CellSynopsis(self.centers, self.noisy_sizes, self.center_stds, self.size_std, mean_square, std)
+
+
+class ScaledReach(NamedTuple):
+    """Distances of rows from the centres of their cells, in units of the scales. Released."""
+
+    noisy: Noisy
+    reach: Reach
+
+    def mean_square(self, cells: Cells) -> tuple[float, float]:
+        """Mean squared distance of the rows, and the standard deviation of its error."""
+        square, std = mean_square_of(self.noisy.values, SCALED_EDGES, self.noisy.std)
+        weights = np.maximum(cells.noisy_sizes, 1.0)
+        unit = float(weights @ cells.scales**2 / weights.sum())
+        return square * unit, std * unit
 
 
 def round_steps(name: str, share: Fraction, n_rounds: int, sensitivity: Sensitivity) -> tuple[Step, ...]:
@@ -47,10 +74,10 @@ def round_steps(name: str, share: Fraction, n_rounds: int, sensitivity: Sensitiv
 
 def scaled_reach(
     curator: Questions, step: str, groups: Partition, cells: Cells, projection: FloatArray | None
-) -> Reach:
-    """Distances of rows from the centres of their cells, in units of the scales."""
+) -> ScaledReach:
+    """Ask how far rows are from the centres of their cells."""
     noisy = curator.distances(step, groups, cells.centers, SCALED_EDGES, projection, cells.scales)
-    return Reach.read(noisy.values, SCALED_EDGES, noisy.std)
+    return ScaledReach(noisy, Reach.read(noisy.values, SCALED_EDGES, noisy.std))
 
 
 def moved(
@@ -60,8 +87,10 @@ def moved(
     cells: Cells,
     groups: Partition,
     projection: FloatArray | None,
-) -> Cells:
+) -> tuple[Cells, CellSynopsis]:
     """Move centres to the noisy means of their cells, a public number of times.
+
+    Returns the cells, and the same as a synopsis.
 
     Parameters
     ----------
@@ -76,13 +105,26 @@ def moved(
     projection : float array of shape (p, d), optional
     """
     for _ in range(n_rounds):
-        reach = scaled_reach(curator, f"{name} distances", groups, cells, projection)
-        radii = reach.within(WITHIN) * cells.scales
+        found = scaled_reach(curator, f"{name} distances", groups, cells, projection)
+        square, std = found.mean_square(cells)
+        radii = found.reach.within(WITHIN) * cells.scales
         noisy = curator.sums(f"{name} means", groups, cells.centers, radii, projection)
-        centers = cells.centers + shrunk_means(noisy.sums, divisors(noisy), noisy.sum_std)
-        cells = Cells(centers, np.maximum(noisy.sizes, 0.0), _rescaled(cells.scales, noisy))
-        groups = Voronoi(centers)
-    return cells
+        moves, moves_stds = _moves(noisy)
+        cells = Cells(
+            cells.centers + moves, noisy.sizes, _rescaled(cells.scales, noisy), moves_stds, noisy.size_std
+        )
+        groups = Voronoi(cells.centers)
+    nearer = float(cells.sizes @ (moves**2).sum(axis=1)) / max(float(cells.sizes.sum()), 1.0)
+    return cells, cells.synopsis(max(square - nearer, square / 10), std)
+
+
+def _moves(noisy: NoisySums) -> tuple[FloatArray, FloatArray]:
+    """Mean displacements, and the noise in each of their coordinates."""
+    sizes = divisors(noisy)
+    moves, raw = shrunk_means(noisy.sums, sizes, noisy.sum_std), (noisy.sums / sizes[:, None]) ** 2
+    # A mean shrunk by a factor has that share of the noise's variance left.
+    kept = np.sqrt((moves**2).sum(axis=1) / np.maximum(raw.sum(axis=1), 1e-300)).clip(0.0, 1.0)
+    return moves, np.asarray(np.sqrt(kept) * noisy.sum_std / sizes)
 
 
 def divisors(noisy: NoisySums) -> FloatArray:

@@ -1,0 +1,52 @@
+"""Rows seen along public directions, for questions that are asked about nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.row_products import project
+from sfumato.private.aggregates.base import Aggregate
+from sfumato.private.aggregates.mapped import Clipped, Projected
+from sfumato.private.engines.base import Engine
+from sfumato.private.engines.memory import MemoryEngine
+
+LESS = 4  # rows are projected once and kept if that takes at most this part of their memory
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedEngine:
+    """Rows of another engine, projected anew for every fold.
+
+    Parameters
+    ----------
+    engine : Engine
+    projection : float array of shape (p, d)
+    domain : Domain, optional
+        Rows are clipped to it first.
+    """
+
+    engine: Engine
+    projection: FloatArray
+    domain: Domain | None
+
+    @property
+    def n_features(self) -> int:
+        """Number of directions."""
+        return len(self.projection)
+
+    def fold(self, aggregate: Aggregate) -> IntArray:
+        """Return the aggregate's raw state over all projected rows, before noise."""
+        projected = Projected(aggregate, self.projection)
+        return self.engine.fold(Clipped(projected, self.domain) if self.domain else projected)
+
+
+def projected(engine: Engine, projection: FloatArray, domain: Domain | None) -> Engine:
+    """The rows of an engine along public directions, after clipping to a domain.
+
+    Rows in memory are projected once if their images are much smaller. Every row is mapped by itself, so both
+    ways give the same bits.
+    """
+    if isinstance(engine, MemoryEngine) and LESS * len(projection) <= engine.n_features:
+        return engine.mapped(lambda rows: project(domain.admitted(rows) if domain else rows, projection))
+    return ProjectedEngine(engine, projection, domain)
