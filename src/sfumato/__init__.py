@@ -27,7 +27,7 @@ if _typing.TYPE_CHECKING:
         suggest_max_rows,
     )
     from sfumato.curator.inspection import check
-    from sfumato.domain import Ball, Sparse
+    from sfumato.domain import Ball, Sparse, Sphere
     from sfumato.domain.text import scan_csv
     from sfumato.pca import PrivatePCA
     from sfumato.pipelines import check_pipeline
@@ -41,9 +41,9 @@ if _typing.TYPE_CHECKING:
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
 __all__ += ["PrivateKMeans", "PrivatePCA", "PublicScaler", "RandomProjection", "Release"]
-__all__ += ["SourceTargetClustering", "Sparse", "__version__", "check", "check_pipeline", "datasets"]
-__all__ += ["estimate_bounds", "estimate_levels", "grid_size", "metrics", "progress", "recommend", "scan_csv"]
-__all__ += ["suggest_max_rows"]
+__all__ += ["SourceTargetClustering", "Sparse", "Sphere", "__version__", "check", "check_pipeline"]
+__all__ += ["datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics", "progress"]
+__all__ += ["recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
@@ -55,6 +55,7 @@ _HOMES = {
     "RandomProjection": "projection",
     "Release": "release",
     "Sparse": "domain",
+    "Sphere": "domain",
     "check": "curator.inspection",
     "check_pipeline": "pipelines",
     "recommend": "planner",

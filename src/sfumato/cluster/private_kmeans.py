@@ -173,7 +173,7 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
         cells, synopsis = moved(curator, "cell", N_CELL_ROUNDS, cells, groups, projection)
         merged = _merged(cells, self._found(synopsis))
         found, _ = moved(curator, "centre", N_CENTRE_ROUNDS, merged, Voronoi(merged.centers), projection)
-        centers = curator.domain.clip(_lifted(found.centers, frame, projection))
+        centers = curator.domain.placed(curator.domain.clip(_lifted(found.centers, frame, projection)))
         scales = np.sqrt(found.scales**2 + rest)
         last = found._replace(centers=centers, scales=scales)
         all_cells = cells._replace(centers=curator.domain.clip(_lifted(cells.centers, frame, projection)))
@@ -269,7 +269,7 @@ def _merged(cells: Cells, centers: FloatArray) -> Cells:
     totals = np.bincount(labels, weights, k)
     means = np.bincount(labels, weights * squares, k) / np.maximum(totals, 1.0)
     scales = np.sqrt(np.where(totals > 0, means, np.average(squares, weights=weights)))
-    sizes = np.bincount(labels, cells.noisy_sizes, k)
+    sizes = np.bincount(labels, cells.noisy_sizes, k).astype(np.float64)
     return Cells(centers, sizes, scales, np.zeros(k), cells.size_std)
 
 

@@ -9,8 +9,9 @@ from sfumato.domain.measure import Measure as Measure
 from sfumato.domain.space import ALL_ROWS, LARGEST_BOUND, LATTICE_RADIUS, MAX_ROWS, MOST_COLUMNS, Domain, Unit
 from sfumato.domain.space import Ball as Ball
 from sfumato.domain.space import Outside as Outside
+from sfumato.domain.space import Sphere as Sphere
 from sfumato.domain.sparse import Sparse as Sparse
 
 __all__ = ["ALL_ROWS", "LARGEST_BOUND", "LATTICE_RADIUS", "MAX_ROWS", "MOST_CELLS"]
 __all__ += ["MOST_COLUMNS", "Ball", "Domain", "FloatArray", "Grid", "IntArray", "Measure", "Outside"]
-__all__ += ["Sparse", "Unit", "check_shape"]
+__all__ += ["Sparse", "Sphere", "Unit", "check_shape"]

@@ -104,6 +104,21 @@ class Ball:
 
 
 @dataclass(frozen=True)
+class Sphere:
+    """Rows count by their direction alone: each is scaled to the length `radius` before anything else.
+
+    Centres lie on the sphere, too, and a row belongs to the centre with the largest cosine: spherical
+    k-means. A row of zeros has no direction and stays at the middle.
+
+    Parameters
+    ----------
+    radius : float
+    """
+
+    radius: float = 1.0
+
+
+@dataclass(frozen=True)
 class Domain:
     """The public space in which rows live, with its fixed-point lattice.
 
@@ -123,6 +138,8 @@ class Domain:
         How columns are measured. All else here is in the user's units; `measured` has the rest.
     blocks : tuple of Block
         Coordinates that belong together, as those of a category.
+    is_sphere : bool
+        Whether rows are scaled to the length `radius`, instead of being moved into the ball.
     """
 
     low: tuple[float, ...]
@@ -132,6 +149,7 @@ class Domain:
     outside: Outside = "clip"
     measure: Measure = AS_THEY_ARE
     blocks: tuple[Block, ...] = ()
+    is_sphere: bool = False
 
     @classmethod
     def from_bounds(
@@ -147,6 +165,8 @@ class Domain:
         unit = unit or Unit()
         if bounds is None:
             raise ParameterError(f"`bounds` must be given, got None. {BOUNDS_HELP}")
+        if isinstance(bounds, Sphere):
+            return replace(cls.from_bounds(Ball(bounds.radius), n_features, unit, outside), is_sphere=True)
         if isinstance(bounds, Ball):
             center = _one_per_column("center", bounds.center, n_features)
             radius = float(_one_per_column("radius", bounds.radius, 1)[0])
@@ -181,6 +201,8 @@ class Domain:
                 f"`bounds` must be at least {NARROWEST:g} times their size apart, got {self.low}, "
                 f"{self.high}. Subtract a public number from the column, for example its low bound"
             )
+        if self.is_sphere and self.radius is None:
+            raise ParameterError("a sphere must have a radius, got None")
         if self.measure and len(self.measure.step) != len(low):
             raise ParameterError(f"a measure must have {len(low)} steps, got {len(self.measure.step)}")
         check_blocks(self.blocks, low, high)
@@ -234,7 +256,7 @@ class Domain:
         """Whether each row is used: its coordinates are finite and, with outside="drop", inside."""
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         used = np.empty(len(rows), dtype=np.bool_)
-        if self.outside == "clip":
+        if self.outside == "clip" or self.is_sphere:
             _find_finite(rows, used)
         elif self.radius is None:
             _find_in_box(rows, np.array(self.low), np.array(self.high), used)
@@ -257,11 +279,16 @@ class Domain:
             if self._clip_in_one_pass(rows, out):
                 return out
         used = self.admits(rows)
-        return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))
+        rows = rows if used.all() else rows[used]
+        return self.measure.of(self._clip_rows(rows, onto_sphere=self.is_sphere))
 
     def clip(self, points: ArrayLike) -> FloatArray:
         """Move points into the domain: to the nearest ones of a box and its blocks, or of a ball."""
         return self.settled(self._clip_rows(points))
+
+    def placed(self, centers: FloatArray) -> FloatArray:
+        """Centres of clusters: as they are, but on a sphere, those in the same directions on it."""
+        return self._clip_rows(centers, onto_sphere=True) if self.is_sphere else centers
 
     def balls(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Middles of boxes of shape (n, d), and radii around them that hold all rows that may be inside."""
@@ -279,7 +306,7 @@ class Domain:
     def _clip_in_one_pass(self, rows: FloatArray, out: FloatArray) -> bool:
         """Clip and measure rows. Returns whether all are finite."""
         if self.radius is not None:
-            are_finite = bool(_clip_to_ball(rows, self.midpoint, self.lattice_step, out))
+            are_finite = bool(_clip_to_ball(rows, self.midpoint, self.lattice_step, self.is_sphere, out))
             if self.measure:
                 out[:] = self.measure.of(out)
             return are_finite
@@ -289,13 +316,13 @@ class Domain:
         origin, step = np.array(self.measure.origin), np.array(self.measure.step)
         return bool(_clip_and_measure(rows, low, high, origin, step, out))
 
-    def _clip_rows(self, rows: ArrayLike) -> FloatArray:
+    def _clip_rows(self, rows: ArrayLike, *, onto_sphere: bool = False) -> FloatArray:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         out = np.empty_like(rows)
         if self.radius is None:
             _clip_to_box(rows, np.array(self.low), np.array(self.high), out)
         else:
-            _clip_to_ball(rows, self.midpoint, self.lattice_step, out)
+            _clip_to_ball(rows, self.midpoint, self.lattice_step, onto_sphere, out)
         return out
 
     def to_lattice(self, rows: ArrayLike) -> IntArray:
@@ -415,8 +442,13 @@ def _clip_and_measure(
 
 
 @numba.njit(cache=True, nogil=True)
-def _clip_to_ball(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out: FloatArray) -> bool:
-    """Clip rows: to the points of `_ball_lattice`, in one pass. Returns whether all are finite."""
+def _clip_to_ball(
+    rows: FloatArray, midpoint: FloatArray, step: FloatArray, onto_sphere: bool, out: FloatArray
+) -> bool:
+    """Clip rows: to the points of `_ball_lattice`, in one pass. Returns whether all are finite.
+
+    With `onto_sphere`, shorter rows are lengthened to the radius, too.
+    """
     limit, largest = float(LATTICE_RADIUS - 1), 2.0**400
     are_finite = True
     for i in range(rows.shape[0]):
@@ -429,7 +461,7 @@ def _clip_to_ball(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out:
         for j in range(rows.shape[1]):
             squares += units[j] * units[j]
         norm = math.sqrt(squares)
-        shrink = limit / norm if norm > limit else 1.0
+        shrink = limit / norm if norm > limit or (onto_sphere and norm > 0.0) else 1.0
         for j in range(rows.shape[1]):
             units[j] = midpoint[j] + np.trunc(units[j] * shrink) * step[j]
     return are_finite

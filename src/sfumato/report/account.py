@@ -167,6 +167,8 @@ def _bounds_table(release: Release) -> str:
             f"Box around the public ball of radius {domain.radius:g}. Records outside the ball were moved to "
             "its surface."
         )
+    if domain.is_sphere:
+        caption = f"Box around the public sphere: records were scaled to the length {domain.radius:g}."
     return table(caption, ("column", "lower bound", "upper bound"), rows)
 
 

@@ -80,11 +80,11 @@ class SharedParameters:
     epsilon, delta, rho : float
         Privacy budget: `epsilon` alone, `epsilon` with `delta`, or `rho` alone. Giving both `epsilon` and
         `rho` is an error.
-    bounds : (low, high), Ball, Sparse, mapping or "private"
+    bounds : (low, high), Ball, Sphere, Sparse, mapping or "private"
         Public bounds of the columns, never read off the data. A mapping chooses columns by name, see
         `read_bounds`; "private" finds bounds with a tenth of the budget, see `estimate_bounds`. In a mapping,
         ``{"levels": "private"}`` finds the levels of a category with a tenth, see `estimate_levels`. Sparse
-        rows need `Sparse`.
+        rows need `Sparse`. With `Sphere`, rows count by their direction alone: spherical k-means.
     scale : "bounds" or None
         "bounds" measures each column in units of its public bounds, so that a step across them counts the
         same in each. Columns that share a unit keep it: see docs/columns.md. The plan says which rule

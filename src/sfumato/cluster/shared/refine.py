@@ -215,7 +215,7 @@ def last_radius(reach: Reach, noise: float) -> float:
 def _moved(domain: Domain, centers: FloatArray, noisy: NoisySums, reach: Reach) -> WeightedCells:
     """Centres moved to the noisy means of their groups."""
     return WeightedCells(
-        domain.clip(centers + _moves(noisy)), np.maximum(noisy.sizes, 0.0), reach.mean_square
+        domain.placed(domain.clip(centers + _moves(noisy))), np.maximum(noisy.sizes, 0.0), reach.mean_square
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain import Domain, IntArray
 from sfumato.private.aggregates.base import Aggregate
 
 BLOCK_VALUES = 2**17  # a block stays in the processor's cache
@@ -32,14 +31,8 @@ def add_rows(aggregate: Aggregate, state: IntArray, rows: NDArray[Any], domain: 
     This is the only way to an aggregate. So none ever sees NaN, infinity or a row outside, whatever was
     checked before. Only images of admitted rows come without a domain.
     """
-    for block in blocks(rows, domain):
-        state = aggregate.add(state, block)
-    return state
-
-
-def blocks(rows: NDArray[Any], domain: Domain | None) -> Iterator[FloatArray]:
-    """Rows that the domain admits, clipped, block by block."""
-    stride = max(1, BLOCK_VALUES // rows.shape[1])
+    stride = max(1, BLOCK_VALUES // (rows.shape[1] if domain is None else domain.n_features))
     for first in range(0, len(rows), stride):
         block = rows[first : first + stride]
-        yield block if domain is None else domain.admitted(block)
+        state = aggregate.add(state, block if domain is None else domain.admitted(block))
+    return state

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain import Domain, IntArray
 from sfumato.private.aggregates.base import Aggregate
-from sfumato.private.engines.base import N_THREADS, add_rows, blocks
+from sfumato.private.engines.base import N_THREADS, add_rows
 
-T = TypeVar("T")
 FEW_VALUES = 2**12  # to hand these to another thread takes longer than to fold them
 
 
@@ -40,30 +37,18 @@ class MemoryEngine:
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""
 
-        def of_stretch(rows: NDArray[np.generic]) -> IntArray:
-            return add_rows(aggregate, aggregate.zero(), rows, self.domain)
-
-        return reduce(aggregate.merge, self._of_stretches(of_stretch))
-
-    def mapped(self, image: Callable[[FloatArray], FloatArray]) -> MemoryEngine:
-        """Engine of the images of all rows, each mapped by itself."""
-
-        def of_stretch(rows: NDArray[np.generic]) -> FloatArray:
-            images = [image(block) for block in blocks(rows, self.domain)]
-            return np.concatenate(images) if images else image(np.empty((0, self.n_features)))
-
-        return MemoryEngine(np.concatenate(self._of_stretches(of_stretch)), None)
-
-    def _of_stretches(self, work: Callable[[NDArray[np.generic]], T]) -> list[T]:
-        """What the threads make of their stretches of rows."""
         if self.rows.size <= FEW_VALUES:
-            return [work(self.rows)]
+            return self._fold_stretch(aggregate, 0, len(self.rows))
         borders = np.linspace(0, len(self.rows), N_THREADS + 1).astype(np.int64)
-        stretches = [self.rows[start:stop] for start, stop in pairwise(borders)]
-        others = [self._pool.submit(work, stretch) for stretch in stretches[1:]]
-        return [work(stretches[0]), *(other.result() for other in others)]
+        stretches = list(pairwise(borders))
+        others = [self._pool.submit(self._fold_stretch, aggregate, *stretch) for stretch in stretches[1:]]
+        first = self._fold_stretch(aggregate, *stretches[0])
+        return reduce(aggregate.merge, (other.result() for other in others), first)
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         # Threads live as long as the engine: starting them for every pass costs more than a short pass.
         return ThreadPoolExecutor(max(1, N_THREADS - 1))
+
+    def _fold_stretch(self, aggregate: Aggregate, start: int, stop: int) -> IntArray:
+        return add_rows(aggregate, aggregate.zero(), self.rows[start:stop], self.domain)

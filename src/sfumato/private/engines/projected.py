@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sfumato.domain import Domain, FloatArray, IntArray
-from sfumato.domain.row_products import project
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.aggregates.mapped import Clipped, Projected
 from sfumato.private.engines.base import Engine
 from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.engines.sparse import SparseEngine
 
 LESS = 4  # rows are projected once and kept if that takes at most this part of their memory
 
@@ -47,6 +49,22 @@ def projected(engine: Engine, projection: FloatArray, domain: Domain | None) -> 
     Rows in memory are projected once if their images are much smaller. Every row is mapped by itself, so both
     ways give the same bits.
     """
-    if isinstance(engine, MemoryEngine) and LESS * len(projection) <= engine.n_features:
-        return engine.mapped(lambda rows: project(domain.admitted(rows) if domain else rows, projection))
-    return ProjectedEngine(engine, projection, domain)
+    seen = ProjectedEngine(engine, projection, domain)
+    is_held = isinstance(engine, MemoryEngine) or (isinstance(engine, SparseEngine) and engine.is_held)
+    if not is_held or LESS * len(projection) > engine.n_features:
+        return seen
+    images = seen.fold(_Listed())  # type: ignore[arg-type]
+    return MemoryEngine(np.concatenate([np.empty((0, len(projection))), *images]), None)
+
+
+class _Listed:
+    """Not a summary: the state lists the blocks themselves. It never leaves this file."""
+
+    def zero(self) -> list[FloatArray]:
+        return []
+
+    def add(self, state: list[FloatArray], rows: FloatArray) -> list[FloatArray]:
+        return [*state, rows]
+
+    def merge(self, a: list[FloatArray], b: list[FloatArray]) -> list[FloatArray]:
+        return a + b

@@ -32,6 +32,8 @@ class SparseEngine:
     missing : {"error", "drop"}
     with_active : bool
         Whether coordinates are followed by the active columns and their values.
+    is_held : bool
+        Whether the rows are in memory anyway.
     """
 
     items: Callable[[], Iterator[Any]]
@@ -40,6 +42,7 @@ class SparseEngine:
     domain: Domain
     missing: Literal["error", "drop"]
     with_active: bool = False
+    is_held: bool = False
 
     @property
     def n_features(self) -> int:

@@ -76,7 +76,9 @@ class CsrRows(SparseRows):
 
     def engine(self, domain: Domain, *, with_active: bool = False) -> SparseEngine:
         """Engine over the rows."""
-        return SparseEngine(self._chunks, self._cut, self.sparse, domain, self.missing, with_active)
+        return SparseEngine(
+            self._chunks, self._cut, self.sparse, domain, self.missing, with_active, is_held=True
+        )
 
     def blocks(self) -> Iterator[FloatArray]:
         """Coordinates of all rows, with NaN where a row is incomplete."""
