@@ -104,9 +104,10 @@ def _squares(noisy_squares: FloatArray, sizes: FloatArray, noise: FloatArray) ->
 
     `noise` is the standard deviation in a cell's sum of squared distances.
     """
-    usual = max(float(sizes @ noisy_squares / sizes.sum()), 0.0)
+    # No less than its own noise, which is never zero.
+    usual = max(float(sizes @ noisy_squares), float(np.linalg.norm(noise))) / sizes.sum()
     # The noise would be that of so many rows.
-    doubt = noise / max(usual, 1e-300)
+    doubt = noise / usual
     drawn = (sizes * np.maximum(noisy_squares, 0.0) + doubt * usual) / (sizes + doubt)
     return np.maximum(drawn, usual / 100)
 
