@@ -61,7 +61,6 @@ def squared_errors(model, X, k):
         (DPM, 40_000, 5, 6, {"rho": 0.05}),
         (LloydKMeans, 40_000, 12, 4, {"epsilon": 1.0}),
         (PrivateKMeans, 40_000, 5, 6, {"rho": 0.05}),
-        pytest.param(PrivateKMeans, 40_000, 30, 4, {"epsilon": 1.0, "delta": 1e-6}, marks=pytest.mark.slow),
         pytest.param(LloydKMeans, 40_000, 5, 6, {"rho": 0.05}, marks=pytest.mark.slow),
         pytest.param(CoresetKMeans, 40_000, 5, 6, {"epsilon": 1.0}, marks=pytest.mark.slow),
         pytest.param(DPMoG, 40_000, 5, 6, {"rho": 0.05}, marks=pytest.mark.slow),
@@ -211,6 +210,7 @@ def test_wishes_that_every_budget_meets():
 def test_methods_by_name_and_by_class():
     assert plan(5_000, 2, 4, method="lloyd-kmeans") == plan(5_000, 2, 4, method=LloydKMeans)
     assert plan(5_000, 2, 4, method="kmeans") == plan(5_000, 2, 4, method=PrivateKMeans)
+    assert plan(5_000, 2, 4, method="private-kmeans") == plan(5_000, 2, 4, method=PrivateKMeans)
     assert plan(5_000, 2, 4, method="morse").method == "MorseClustering"
     assert isinstance(plan(5_000, 2, bounds=Ball(2.0)), Forecast)
     with pytest.raises(ParameterError, match=r"`method` must be one of .*DPM.*, got 'k-means'"):
