@@ -47,8 +47,9 @@ def unit_vectors(n=15_000, d=128, k=10, seed=0):
 def ratios(rows, k, n_seeds=3, **parameters):
     """Inertia relative to that of k-means, for several seeds."""
     best = KMeans(k, n_init=5, random_state=0).fit(rows).inertia_
-    fits = (model(k, **{"epsilon": 1.0, "delta": 1e-6, "random_state": s, **parameters}) for s in range(n_seeds))
-    return np.array([inertia(rows, fitted.fit(rows).cluster_centers_) for fitted in fits]) / best
+    usual = {"epsilon": 1.0, "delta": 1e-6} | parameters
+    fits = [model(k, **usual | {"random_state": seed}).fit(rows) for seed in range(n_seeds)]
+    return np.array([inertia(rows, fitted.cluster_centers_) for fitted in fits]) / best
 
 
 def check_centres(fitted, k, d):
@@ -167,7 +168,13 @@ def test_named_columns_and_categories():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"n_clusters": 1001}, {"n_clusters": 0}, {"n_components": 0}, {"n_components": 65}, {"n_components": "x"}],
+    [
+        {"n_clusters": 1001},
+        {"n_clusters": 0},
+        {"n_components": 0},
+        {"n_components": 65},
+        {"n_components": "a"},
+    ],
 )
 def test_bad_parameters(parameters, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1))

@@ -88,7 +88,7 @@ def test_bounds_that_are_bought_take_three_more_passes():
 REFINED = (DPM, LloydKMeans, CoresetKMeans, MaxCoverKMeans, LocalSearchKMeans)
 
 
-@pytest.mark.parametrize("cls", (*REFINED, PrivateKMeans))
+@pytest.mark.parametrize("cls", [*REFINED, PrivateKMeans])
 def test_noise_in_sizes_is_that_of_the_fit(cls):
     X, _ = separated_gaussians(5_000, 3, 3, random_state=0)
     budget = {"rho": 0.1} if cls is DPM else {"epsilon": 1.0}

@@ -82,12 +82,13 @@ def test_cells_are_many_where_rows_are_many():
     rng = np.random.default_rng(0)
     many, few = rng.normal(0.5, 0.1, (20_000, 2)), rng.normal(-0.5, 0.1, (1000, 2))
     for seed in range(3):
-        tree, cells = run(np.concatenate([many, few]), 64, 2, budget=Budget(1, 1e-6), seed=seed)[0]
+        tree = run(np.concatenate([many, few]), 64, 2, budget=Budget(1, 1e-6), seed=seed)[0].tree
         assert len(np.unique(tree.index(many))) > 4 * len(np.unique(tree.index(few)))
 
 
 def test_noise_alone_makes_no_more_cells_than_clusters():
-    found = [run(TABLES["one place"], 64, 3, budget=Budget(1), seed=seed)[0].tree.n_cells for seed in range(10)]
+    rows = TABLES["one place"]
+    found = [run(rows, 64, 3, budget=Budget(1), seed=seed)[0].tree.n_cells for seed in range(10)]
     assert np.median(found) <= 6
 
 

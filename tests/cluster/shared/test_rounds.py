@@ -69,7 +69,7 @@ def test_scales_follow_the_spreads_of_cells():
 
 
 def test_rows_are_seen_along_the_projection_alone():
-    rows, groups = blobs()
+    rows, _ = blobs()
     along = np.array([[1.0, 0.0]])
     start = cells_at([[-0.5], [0.5], [0.1]])
     asked = curator_over(rows, n_columns=1)

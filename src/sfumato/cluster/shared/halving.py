@@ -112,7 +112,7 @@ def _squares(noisy_squares: FloatArray, sizes: FloatArray, noise: FloatArray) ->
     # The noise would be that of so many rows.
     doubt = noise / usual
     drawn = (sizes * np.maximum(noisy_squares, 0.0) + doubt * usual) / (sizes + doubt)
-    return np.maximum(drawn, max(usual / 100, LEAST_SCALE**2))
+    return np.asarray(np.maximum(drawn, max(usual / 100, LEAST_SCALE**2)))
 
 
 def _largest(noisy: NoisyMoments, totals: FloatArray, n_cells: int, n_clusters: int) -> IntArray:
