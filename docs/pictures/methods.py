@@ -74,6 +74,7 @@ PICTURES: dict[str, tuple[str, Callable[[Axes], object]]] = {
     "dpm": ("DPM, epsilon 1", centres("DPM")),
     "grid_kmeans": ("GridKMeans(9), epsilon 1", centres("GridKMeans", n_clusters=N_CLUSTERS)),
     "lloyd_kmeans": ("LloydKMeans(9), epsilon 1", centres("LloydKMeans", n_clusters=N_CLUSTERS)),
+    "private_kmeans": ("PrivateKMeans(9), epsilon 1", centres("PrivateKMeans", n_clusters=N_CLUSTERS)),
     "coreset_kmeans": ("CoresetKMeans(9), epsilon 1", centres("CoresetKMeans", n_clusters=N_CLUSTERS)),
     "max_cover_kmeans": ("MaxCoverKMeans(9), epsilon 1", centres("MaxCoverKMeans", n_clusters=N_CLUSTERS)),
     "local_search_kmeans": (

@@ -291,7 +291,7 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         (["--epsilon", "1", "--bounds", "bounds.toml", "--columns", "age"], "must have bounds in the file"),
         (["--epsilon", "1", "--bounds", "bounds.toml#x"], "must have a table 'x'"),
         (["--epsilon", "1", "--bounds", "0,40", "--columns", "age"], "must be in the table"),
-        ([*NUMBERS, "--method", "magic"], "`--method` must be one of dpm, "),
+        ([*NUMBERS, "--method", "magic"], "`--method` must be one of kmeans, dpm, "),
         ([*NUMBERS, "--method", "density-tree", "--clusters", "3"], "`--clusters` must not be given"),
         ([*NUMBERS, "--set", "depth=3"], "must name a parameter of dpm (n_clusters, max_depth"),
         ([*NUMBERS, "--set", "epsilon=3"], "the command has an option for it"),

@@ -100,12 +100,12 @@ def cells_by_hand(partition):
     return twin
 
 
-def distances_by_hand(partition, origins, edges):
+def distances_by_hand(partition, origins, edges, scales):
     def twin(rows):
         counts = np.zeros(len(edges) + 1, dtype=np.int64)
         for row in rows:
             group = group_of(partition, row)
-            squares = sum((row - origins[group]) ** 2)
+            squares = sum((row - origins[group]) ** 2) / scales[group] ** 2
             counts[sum(squares >= edge**2 for edge in edges)] += 1
         return counts
 
@@ -181,10 +181,10 @@ def wide_moments_by_hand(origin, radius):
         total = np.zeros((1, 2 + d + d * (d + 1) // 2), dtype=np.int64)
         for row in rows:
             first = np.trunc(moments_of(row, origin, radius, "diag")[: 2 + d])
-            units = np.clip((row - origin) * (1 / (radius / 2**14)), -(2.0**400), 2.0**400)
-            norm, limit = np.sqrt(sum(units**2)), 2**14 - 1 - np.ceil(np.sqrt(d) / 2)
+            units = np.clip((row - origin) * (1 / (radius / 2**13)), -(2.0**400), 2.0**400)
+            norm, limit = np.sqrt(sum(units**2)), 2**13 - 1 - np.ceil(np.sqrt(d) / 2)
             units = np.rint(units * (limit / norm if norm > limit else 1.0))
-            products = 2 * units[:, None] * units
+            products = np.where(np.eye(d, dtype=bool), 8, 11) * units[:, None] * units
             total[0] += np.array([*first, *products[np.triu_indices(d)]], dtype=np.int64)
         return total
 
@@ -297,9 +297,10 @@ def sparse_cells(grid):
     return Example(aggregate, cells_by_hand(grid), grid.edges(), vector=vector)
 
 
-def distances(partition, axes):
+def distances(partition, axes, scales=None):
     arguments = partition, np.array([[-1.0, -1.0], [0.5, 0.25], [0.0, 1.0], [0.5, 0.25]]), EDGES
-    return Example(Distances(*arguments), distances_by_hand(*arguments), axes)
+    twin = distances_by_hand(*arguments, np.ones(4) if scales is None else scales)
+    return Example(Distances(*arguments, scales), twin, axes)
 
 
 def sums(partition, origins, radii, axes, **loose):
@@ -324,7 +325,7 @@ def moments(partition, origins, radii, shape, axes, soft=False, **loose):
 def wide_moments(origin, radius, axes):
     aggregate = WideMoments(Tree.root(), np.array([origin]), np.array([radius]), "full")
     twin = wide_moments_by_hand(np.array(origin), radius)
-    return Example(aggregate, twin, axes, slack=1e-3)  # a few units of 2^14
+    return Example(aggregate, twin, axes, slack=1e-3)  # a few units of 2^-13
 
 
 def marginals(partition, low, high, n_bins, axes):
@@ -422,6 +423,7 @@ EXAMPLES = {
     "Distances": [
         distances(TREE, THRESHOLDS),
         distances(VORONOI, [np.concatenate([m, m[0] + EDGES]) for m in MIDDLES]),
+        distances(TREE, THRESHOLDS, scales=np.array([1 / 3, 1e-140, 1.0, 2.0])),
     ],
     "GroupedMoments": [
         moments(TREE, CENTERS, [1e-140, 1e140, 3.0, 1 / 3], "full", THRESHOLDS),

@@ -18,7 +18,8 @@ from sfumato.curator import (
     nearest_sensitivity,
     sums_sensitivity,
 )
-from sfumato.domain import Domain
+from sfumato.curator.curator import WIDE
+from sfumato.domain import LATTICE_RADIUS, Domain
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.errors import ParameterError, PlanError
 from sfumato.private.aggregates.distances import Distances
@@ -442,3 +443,73 @@ def test_noise_of_the_stated_size_is_in_means_of_the_nearest(name, budget):
     assert noise.std(axis=0) == pytest.approx(released[0].record.noise_std, rel=0.15)
     first, second = noise[:-1, 0, 0], noise[1:, 0, 0]
     assert abs(np.corrcoef(first, second)[0, 1]) < 5 / math.sqrt(N_MEANS)
+
+
+SLANTED = np.array([[0.6, 0.8]])  # one direction in two columns
+ENDS = np.array([[-0.5], [0.5]])
+
+
+def slanted(rows, budget, n_columns=1):
+    """Moments along one direction, of two groups, in a plan that declares `n_columns`."""
+    sensitivity = moments_sensitivity(DOMAIN, "diag", n_columns=n_columns)
+    asked = over(rows, plan=Plan(Step("halves", share=1, sensitivity=sensitivity)), budget=budget)
+    return asked, asked.moments("halves", Voronoi(ENDS), ENDS, np.full(2, 2.0), "diag", SLANTED)
+
+
+@pytest.mark.parametrize("budget", ENORMOUS)
+def test_moments_of_projected_rows(budget):
+    rows = blobs()
+    along = DOMAIN.clip(rows) @ SLANTED.T
+    groups = Voronoi(ENDS).index(along)
+    _, noisy = slanted(rows, budget)
+    assert noisy.seconds.shape == noisy.sums.shape == (2, 1)
+    for g in range(2):
+        moves = along[groups == g] - ENDS[g]
+        assert noisy.sizes[g] == pytest.approx(len(moves), abs=1e-4)
+        assert noisy.sums[g] == pytest.approx(moves.sum(axis=0), abs=1e-4)
+        assert noisy.seconds[g] == pytest.approx((moves**2).sum(axis=0), abs=1e-4)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_moments_of_fewer_directions_than_declared_cost_no_more(budget):
+    for n_columns in (1, 2):
+        asked, noisy = slanted(blobs(), budget, n_columns)
+        assert asked.records[0].sensitivity == GroupedMoments.sensitivity_in(1, "diag")
+        assert asked.statement().spent <= budget
+        assert noisy.second_std == pytest.approx(4 * asked.records[0].noise_std / LATTICE_RADIUS)
+
+
+def test_moments_of_more_directions_than_declared_are_refused():
+    sensitivity = moments_sensitivity(DOMAIN, "diag", n_columns=1)
+    asked = curator(plan=Plan(Step("halves", share=1, sensitivity=sensitivity)))
+    with pytest.raises(PlanError, match="was declared with"):
+        asked.moments("halves", VORONOI, CENTERS, RADII, "diag", np.eye(2))
+    assert asked.records == ()
+
+
+def test_the_sensitivity_of_moments_is_that_of_the_projected_columns():
+    wide = Domain.from_bounds((-1, 1), 500)
+    assert moments_sensitivity(wide, "diag") == GroupedMoments.sensitivity_in(500, "diag")
+    for n_columns in (1, 3, 64):
+        declared = moments_sensitivity(wide, "diag", n_columns=n_columns)
+        assert declared == GroupedMoments.sensitivity_in(n_columns, "diag")
+        soft = moments_sensitivity(wide, "full", n_columns=n_columns, soft=True, n_components=5)
+        assert soft == SoftMoments.sensitivity_in(n_columns, "full", 5)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_noise_of_the_stated_size_is_in_wide_moments(budget):
+    """Squares and products of two columns have different noise at one price. Power: 8 / 11 is seen."""
+    d = WIDE
+    domain, origin = Domain.from_bounds((-1, 1), d), np.zeros((1, d))
+    sensitivity = moments_sensitivity(domain, "full")
+    plan = calibrate(Plan(Step("moments", share=1, sensitivity=sensitivity, repeats=40)), budget, 1)
+    asked = Curator(Empty(), domain, plan, Entropy(0))
+    released = [asked.moments("moments", Tree.root(), origin, np.ones(1), "full") for _ in range(40)]
+    seconds, std = np.stack([one.seconds[0] for one in released]), released[0].second_std[0]
+    above = np.triu_indices(d, 1)
+    assert (seconds[:, *above] / std).std() == pytest.approx(1, rel=0.1)
+    assert (seconds[:, range(d), range(d)] / std).std() == pytest.approx(11 / 8, rel=0.2)
+    sums = np.concatenate([one.sums / one.sum_std[:, None] for one in released])
+    assert sums.std() == pytest.approx(1, rel=0.2)
+    assert asked.statement().spent <= budget

@@ -19,6 +19,7 @@ from sfumato import (
     LocalSearchKMeans,
     MaxCoverKMeans,
     MorseClustering,
+    PrivateKMeans,
 )
 from sfumato.datasets import separated_gaussians
 from sfumato.errors import ParameterError
@@ -59,6 +60,7 @@ def squared_errors(model, X, k):
     [
         (DPM, 40_000, 5, 6, {"rho": 0.05}),
         (LloydKMeans, 40_000, 12, 4, {"epsilon": 1.0}),
+        (PrivateKMeans, 40_000, 5, 6, {"rho": 0.05}),
         pytest.param(LloydKMeans, 40_000, 5, 6, {"rho": 0.05}, marks=pytest.mark.slow),
         pytest.param(CoresetKMeans, 40_000, 5, 6, {"epsilon": 1.0}, marks=pytest.mark.slow),
         pytest.param(DPMoG, 40_000, 5, 6, {"rho": 0.05}, marks=pytest.mark.slow),
@@ -78,7 +80,9 @@ def test_errors_are_as_forecast(cls, n, d, k, budget):
     assert found.size_error == pytest.approx(np.sqrt(np.mean(of_sizes)), rel=0.4)
 
 
-@pytest.mark.parametrize("cls", [DPM, LloydKMeans, CoresetKMeans, MaxCoverKMeans, LocalSearchKMeans, DPMoG])
+@pytest.mark.parametrize(
+    "cls", [DPM, LloydKMeans, CoresetKMeans, MaxCoverKMeans, LocalSearchKMeans, PrivateKMeans, DPMoG]
+)
 def test_more_of_anything_helps(cls):
     def errors(n=50_000, epsilon=1.0, d=4):
         found = plan(n, d, 6, epsilon, method=cls)
@@ -134,7 +138,7 @@ def test_a_forecast_prints_and_is_json(model):
         DPMoG,
         *(
             pytest.param(cls, marks=pytest.mark.slow)
-            for cls in (LloydKMeans, CoresetKMeans, LocalSearchKMeans)
+            for cls in (LloydKMeans, CoresetKMeans, LocalSearchKMeans, PrivateKMeans)
         ),
     ],
 )
@@ -157,6 +161,7 @@ def test_memory_is_enough(cls):
         ("dpm", {"size_error": 50}, {"in_rho": True}),
         ("coreset-kmeans", {"smallest_cluster": 300}, {}),
         ("density-tree", {"smallest_cluster": 100, "size_error": 15}, {"cell": 0.05}),
+        ("kmeans", {"center_error": 0.0005}, {"in_rho": True}),
         ("max-cover-kmeans", {"center_error": 0.005, "size_error": 100}, {"spread": 0.05}),
     ],
 )
@@ -204,10 +209,12 @@ def test_wishes_that_every_budget_meets():
 
 def test_methods_by_name_and_by_class():
     assert plan(5_000, 2, 4, method="lloyd-kmeans") == plan(5_000, 2, 4, method=LloydKMeans)
+    assert plan(5_000, 2, 4, method="kmeans") == plan(5_000, 2, 4, method=PrivateKMeans)
+    assert plan(5_000, 2, 4, method="private-kmeans") == plan(5_000, 2, 4, method=PrivateKMeans)
     assert plan(5_000, 2, 4, method="morse").method == "MorseClustering"
     assert isinstance(plan(5_000, 2, bounds=Ball(2.0)), Forecast)
-    with pytest.raises(ParameterError, match=r"`method` must be one of .*DPM.*, got 'kmeans'"):
-        plan(5_000, 2, 4, method="kmeans")
+    with pytest.raises(ParameterError, match=r"`method` must be one of .*DPM.*, got 'means'"):
+        plan(5_000, 2, 4, method="means")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from sfumato import (
     LocalSearchKMeans,
     MaxCoverKMeans,
     MorseClustering,
+    PrivateKMeans,
 )
 from sfumato.budget import Plan, Step
 from sfumato.cluster import PrivateClusterer
@@ -41,6 +42,8 @@ ESTIMATORS = {
     "coreset": CoresetKMeans(4),
     "max cover": MaxCoverKMeans(4),
     "local search": LocalSearchKMeans(4, n_swaps=2),
+    "k-means": PrivateKMeans(4),
+    "k-means, two directions": PrivateKMeans(4, n_components=2),
     "grid": GridKMeans(4),
     "grid, rows public": GridKMeans(4, n_public=20_000),
     "mixture from a grid": DPMoG(4),
@@ -85,13 +88,14 @@ def test_bounds_that_are_bought_take_three_more_passes():
 REFINED = (DPM, LloydKMeans, CoresetKMeans, MaxCoverKMeans, LocalSearchKMeans)
 
 
-@pytest.mark.parametrize("cls", REFINED)
+@pytest.mark.parametrize("cls", [*REFINED, PrivateKMeans])
 def test_noise_in_sizes_is_that_of_the_fit(cls):
     X, _ = separated_gaussians(5_000, 3, 3, random_state=0)
     budget = {"rho": 0.1} if cls is DPM else {"epsilon": 1.0}
     model = cls(3, bounds=(-1, 1), random_state=0, **budget)
     found = forecast(model, len(X), 3)
-    last = next(record for record in model.fit(X).privacy_.steps if record.step == "displacements 4")
+    name = "last means" if cls is PrivateKMeans else "displacements 4"
+    last = next(record for record in model.fit(X).privacy_.steps if record.step == name)
     assert found.size_error == pytest.approx(last.noise_std / COUNT_WEIGHT)
 
 

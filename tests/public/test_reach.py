@@ -25,6 +25,34 @@ def test_the_radius_that_holds_a_share(noisy_counts, share, radius):
     assert Reach.read(np.array(noisy_counts), EDGES).holding(share) == radius
 
 
+@pytest.mark.parametrize(
+    ("noisy_counts", "share", "radius"),
+    [
+        ([10, 80, 10, 0, 0], 0.9, 2.0),  # as `holding`, on the border of a bin
+        ([10, 80, 10, 0, 0], 0.5, 2.0**0.5),  # half of the bin from 1 to 2, in octaves
+        ([10, 80, 10, 0, 0], 0.95, 2.0**1.5),
+        ([10, 80, 10, 0, 0], 0.05, 1.0),  # nothing is known below the first edge
+        ([100, 0, 0, 0, 0], 0.9, 1.0),
+        ([-3, 100, -7, -2, 50], 0.75, 2.0**0.75),
+        ([0, 0, 0, 0, 0], 0.5, 8.0),
+        ([-3, -1, -7, -2, 50], 0.5, 8.0),
+    ],
+)
+def test_the_radius_within_a_bin(noisy_counts, share, radius):
+    assert Reach.read(np.array(noisy_counts), EDGES).within(share) == pytest.approx(radius)
+
+
+def test_the_radius_within_a_bin_is_that_of_many_bins():
+    rng = np.random.default_rng(0)
+    for scale in (0.1, 1.0, 3.0):
+        lengths = np.abs(rng.normal(scale=scale, size=50_000))
+        edges = 2.0 ** np.arange(-8, 6, 0.5)
+        reach = Reach.read(np.histogram(lengths, [0, *edges, np.inf])[0], edges)
+        for share in (0.5, 0.8, 0.95):
+            assert reach.within(share) == pytest.approx(np.quantile(lengths, share), rel=0.05)
+            assert reach.within(share) <= reach.holding(share)
+
+
 def test_noise_in_far_bins_is_not_read_as_rows():
     noisy_counts = np.array([100, 800, -5, 30, 7])
     assert Reach.read(noisy_counts, EDGES).beyond(2.0) > 0.05

@@ -333,7 +333,7 @@ def _found(name: str) -> type[PrivateClusterer]:
         if inspect.isclass(cls) and issubclass(cls, PrivateClusterer) and not inspect.isabstract(cls)
     }
     plain = name.replace("-", "").lower()
-    found = classes.get(plain) or classes.get(f"{plain}clustering")
+    found = classes.get(plain) or classes.get(f"{plain}clustering") or classes.get(f"private{plain}")
     if found is None:
         names = ", ".join(sorted(cls.__name__ for cls in classes.values()))
         raise ParameterError(f"`method` must be one of {names}, got {name!r}")

@@ -41,6 +41,30 @@ def test_against_numpy():
     assert (state == np.histogram(lengths, [0, *edges, np.inf])[0]).all()
 
 
+def test_distances_are_measured_in_units_of_the_scale_of_the_group():
+    centers = np.array([[0.0], [10.0]])
+    scaled = Distances(Voronoi(centers), centers, np.array([1.0, 2.0]), np.array([1.0, 0.25]))
+    assert fold(scaled, [[0.5], [1.5], [3.0], [10.2], [10.3], [10.5], [10.0]]).tolist() == [3, 2, 2]
+
+
+def test_equal_scales_move_the_edges():
+    rng = np.random.default_rng(1)
+    centers, rows, edges = rng.normal(size=(6, 4)), rng.normal(size=(2000, 4)), np.geomspace(0.01, 10, 30)
+    scaled = Distances(Voronoi(centers), centers, edges / 4, np.full(6, 4.0))
+    assert (fold(scaled, rows) == fold(Distances(Voronoi(centers), centers, edges), rows)).all()
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.0, -1.0, 5e-324, 1e-146, 1e146, np.nan, np.inf])
+def test_scales_by_which_nothing_can_be_divided_are_refused_before_a_row_is_read(scale):
+    with pytest.raises(ParameterError, match=r"^`scales` must be from 1e-145 to 1e\+145, got .* Rescale"):
+        Distances(Voronoi(np.eye(2)), np.eye(2), np.array([1.0]), np.array([1.0, scale]))
+
+
+def test_as_many_scales_as_groups():
+    with pytest.raises(ParameterError, match=r"^`scales` must have shape \(2,\), got \(3,\)"):
+        Distances(Voronoi(np.eye(2)), np.eye(2), np.array([1.0]), np.ones(3))
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (4, 3), (3,), (0, 3), (3, 3, 1)])
 def test_origins_of_another_shape_are_refused(shape):
     with pytest.raises(ParameterError, match=r"^`origins` must have shape \(3, \d\), got \("):

@@ -7,6 +7,7 @@ cut only if its size and its variance stand out from the noise, so there are man
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ SPREAD_SHARE = Fraction(1, 10)  # of halving: for the histograms of distances
 WITHIN_SPREAD = 0.85  # share of the rows that are not clipped
 SIZE_ABOVE, VARIANCE_ABOVE = 2.0, 2.0  # times the noise in them
 APART = 0.8  # how far the middles of two halves are from the cut, in deviations: as for a normal law
+LEAST_SCALE = 1e-140  # a limit: the squares of much smaller numbers vanish
 LEFT = 1 - 2 / np.pi  # of the variance of a normal law along the cut direction
 
 
@@ -65,8 +67,13 @@ def halved(
     n_cells, n_clusters : int
     """
     middle = frame.middle if projection is None else projection @ frame.middle
+<<<<<<< HEAD
     one = Cells(middle[None], np.array([frame.rows]), np.array([frame.reach]), np.zeros(1), 0.0)
     halves = Halves(Tree.root(), one)
+=======
+    scale = max(frame.reach, LEAST_SCALE)
+    halves = Halves(Tree.root(), Cells(middle[None], np.array([frame.rows]), np.array([scale])))
+>>>>>>> docs21
     for _ in range(n_halvings(n_cells)):
         tree, cells = halves
         found = scaled_reach(curator, "spread", tree, cells, projection)
@@ -111,11 +118,12 @@ def _squares(noisy_squares: FloatArray, sizes: FloatArray, noise: FloatArray) ->
 
     `noise` is the standard deviation in a cell's sum of squared distances.
     """
-    usual = max(float(sizes @ noisy_squares / sizes.sum()), 0.0)
+    # No less than its own noise, which is never zero.
+    usual = max(float(sizes @ noisy_squares), float(noise.max()) * math.sqrt(len(noise))) / sizes.sum()
     # The noise would be that of so many rows.
-    doubt = noise / max(usual, 1e-300)
+    doubt = noise / usual
     drawn = (sizes * np.maximum(noisy_squares, 0.0) + doubt * usual) / (sizes + doubt)
-    return np.maximum(drawn, usual / 100)
+    return np.asarray(np.maximum(drawn, max(usual / 100, LEAST_SCALE**2)))
 
 
 def _largest(noisy: NoisyMoments, totals: FloatArray, n_cells: int, n_clusters: int) -> IntArray:

@@ -10,29 +10,39 @@ import numpy as np
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
+from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Aggregate, check_columns
+
+LEAST_SCALE, LARGEST_SCALE = 1e-145, 1e145  # their squares neither vanish nor overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Distances(Aggregate):
     """Histogram of rows by distance from the public origin of their group, over all groups together.
 
-    Bin b counts distances in [edges[b-1], edges[b]), with 0 and infinity at the ends.
+    Bin b counts distances in [edges[b-1], edges[b]), with 0 and infinity at the ends. If scales are given, a
+    distance is first divided by that of the row's group.
 
     Privacy
     -------
     A row's group, and so its distance and bin, depend only on that row and on public numbers. Adding or
-    removing one row changes exactly one entry by exactly 1. Proof: docs/proofs/counts.md.
+    removing one row changes exactly one entry by exactly 1. Origins, edges and scales must be public. Scales
+    are checked before a row is read, so that no row divides by zero. Proof: docs/proofs/counts.md.
     """
 
     partition: Partition
     origins: FloatArray  # (n_groups, d)
     edges: FloatArray  # (n_bins - 1,); increasing, positive
-    scales: FloatArray | None = None  # (n_groups,); positive; distances are divided by that of the group
+    scales: FloatArray | None = None  # (n_groups,); from 1e-145 to 1e145
 
     def __post_init__(self) -> None:
         check_shape("origins", self.origins, self.partition.n_cells, self.origins.shape[-1])
         check_shape("scales", self._scales, self.partition.n_cells)
+        if not ((self._scales >= LEAST_SCALE) & (self._scales <= LARGEST_SCALE)).all():
+            raise ParameterError(
+                f"`scales` must be from {LEAST_SCALE:g} to {LARGEST_SCALE:g}, got {self._scales.min():g} to "
+                f"{self._scales.max():g}. Rescale the columns"
+            )
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -183,7 +183,7 @@ class WideMoments(_Moments[Partition]):
         return self.sensitivity_in(self.n_features)
 
     def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Sizes, clipped sizes, sums of displacements and of their products, in the units of the data."""
+        """As `GroupedMoments` does, with products of two columns divided by their weight."""
         sizes, clipped, sums, seconds = super().unpack(values)
         weights = np.full(seconds.shape[1:], self.second_weight)
         np.fill_diagonal(weights, 1.0)
