@@ -168,7 +168,7 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
 
     def _cluster(self, curator: Questions) -> CentreModel:
         frame = ask_frame(curator)
-        projection, rest = self._directions(curator, frame)
+        frame, projection, rest = self._directions(curator, frame)
         cells, groups = self._start(curator, frame, projection)
         cells, synopsis = moved(curator, "cell", N_CELL_ROUNDS, cells, groups, projection)
         merged = _merged(cells, self._found(synopsis))
@@ -215,18 +215,22 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
             raise ParameterError("`init` needs bounds that are known, got bounds='private'")
         return self.domain(domain.n_features).measure.of(points)
 
-    def _directions(self, curator: Questions, frame: Frame) -> tuple[FloatArray, float]:
-        """Directions along which rows vary, and the variance along all others.
+    def _directions(self, curator: Questions, frame: Frame) -> tuple[Frame, FloatArray, float]:
+        """A frame with a better middle, directions along which rows vary, and the variance along all others.
+
+        The variance is about the noisy middle, and as large as the noise allows.
 
         They are random if the plan does not pay for moments.
         """
         most, n_features = self._most_directions(curator.domain), curator.domain.n_features
         if not self._asks_moments(curator.domain):
             rest = (1 - most / n_features) * frame.reach**2
-            return orthonormal(most, n_features, DIRECTIONS_SEED), rest
+            return frame, orthonormal(most, n_features, DIRECTIONS_SEED), rest
         found = ask_components(curator, frame, most)
         n_clear = max(int((found.variances > found.noise).sum()), min(most, self._fewest))
-        return found.directions[:n_clear], max(found.trace - float(found.variances[:n_clear].sum()), 0.0)
+        rest = max(found.trace - float(found.variances[:n_clear].sum()), 0.0) + 2 * found.trace_std
+        rest += n_features * found.mean_std**2
+        return frame._replace(middle=found.mean), found.directions[:n_clear], rest
 
     @property
     def _n_cells(self) -> int:

@@ -34,10 +34,12 @@ class Components(NamedTuple):
     """Released principal components, in measured units."""
 
     mean: FloatArray  # (d,)
+    mean_std: float  # noise in each coordinate of the mean
     directions: FloatArray  # (p, d); orthonormal, the one of the largest variance first
     variances: FloatArray  # (p,)
     total: float  # variance over all directions
     trace: float  # the same without a bias from the noise
+    trace_std: float  # noise in it
     noise: float  # largest variance that noise alone is likely to show
 
 
@@ -87,10 +89,13 @@ def ask_components(curator: Questions, frame: Frame, n_components: int) -> Compo
     d = domain.n_features
     return Components(
         domain.clip(origin + move)[0],
+        float(moments.sum_std[0] / sizes[0]),
         np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0)[:, None]),
         np.maximum(values[::-1][:n_components], 0.0),
         float(np.maximum(values, 0.0).sum()),
         float(values.sum()),
+        math.sqrt(2 * d)
+        * float(moments.second_std[0] / sizes[0]),  # squares have at most sqrt(2) times the noise
         # Norm of a symmetric matrix of d x d independent entries.
         2 * math.sqrt(d) * float(moments.second_std[0] / sizes[0]),
     )

@@ -67,13 +67,9 @@ def halved(
     n_cells, n_clusters : int
     """
     middle = frame.middle if projection is None else projection @ frame.middle
-<<<<<<< HEAD
-    one = Cells(middle[None], np.array([frame.rows]), np.array([frame.reach]), np.zeros(1), 0.0)
-    halves = Halves(Tree.root(), one)
-=======
     scale = max(frame.reach, LEAST_SCALE)
-    halves = Halves(Tree.root(), Cells(middle[None], np.array([frame.rows]), np.array([scale])))
->>>>>>> docs21
+    one = Cells(middle[None], np.array([frame.rows]), np.array([scale]), np.zeros(1), 0.0)
+    halves = Halves(Tree.root(), one)
     for _ in range(n_halvings(n_cells)):
         tree, cells = halves
         found = scaled_reach(curator, "spread", tree, cells, projection)
