@@ -111,9 +111,7 @@ def _unit(rng: np.random.Generator, setting: Setting) -> np.ndarray:
 
 def _round(rng: np.random.Generator, setting: Setting, labels: np.ndarray) -> np.ndarray:
     centers = rng.uniform(-1, 1, (setting.k, setting.d))
-    return np.asarray(
-        centers[labels] + rng.uniform(0.05, 0.4) * rng.normal(size=(setting.n, setting.d))
-    )
+    return np.asarray(centers[labels] + rng.uniform(0.05, 0.4) * rng.normal(size=(setting.n, setting.d)))
 
 
 def _ranked(rng: np.random.Generator, setting: Setting) -> np.ndarray:

@@ -66,15 +66,17 @@ def tried(setting: Setting, n_seeds: int) -> Row:
         for name in METHODS
         if name != "GridKMeans" or setting.d <= GRID_COLUMNS
     } | {label_of(chosen): chosen.make}
-    ratios, took = {}, {}
+    ratios, took, failed = {}, {}, {}
     for name, make in makers.items():
-        fits = [
-            timed_call(partial(fitted_inertia, make(bounds=bounds_of(setting), random_state=seed), table, X))
-            for seed in range(n_seeds)
-        ]
+        models = [make(bounds=bounds_of(setting), random_state=seed) for seed in range(n_seeds)]
+        try:
+            fits = [timed_call(partial(fitted_inertia, model, table, X)) for model in models]
+        except Exception as error:  # a bug, which must not hide behind the other figures, nor end the run
+            failed[name] = repr(error)
+            continue
         ratios[name] = float(np.median([inertia / base for _, inertia in fits]))
         took[name] = float(np.median([seconds for seconds, _ in fits]))
-    return {**setting._asdict(), "ratios": ratios, "seconds": took}
+    return {**setting._asdict(), "ratios": ratios, "seconds": took, "failed": failed}
 
 
 def fitted_inertia(model: cluster.PrivateClusterer, table: Any, X: np.ndarray) -> float:
@@ -97,14 +99,16 @@ def best_of(row: Row) -> str:
 
 
 def loss_of(row: Row, method: str) -> float:
-    """Inertia over that of the best method; infinite if the method was not measured, since a rule changed."""
+    """Inertia over that of the best method; infinite if the method failed, or was not measured since a rule changed."""
     return float(row["ratios"].get(method, np.inf) / row["ratios"][best_of(row)])
 
 
 def line_of(row: Row) -> str:
     ratios = "  ".join(f"{name} {ratio:.3f}" for name, ratio in row["ratios"].items())
     what = f"n {row['n']}, d {row['d']}, k {row['k']}, bounds x{row['factor']:.1f}"
-    return f"{row['number']:3} {row['shape']:<18} {what}: {ratios}  [best {best_of(row)}]"
+    return (
+        f"{row['number']:3} {row['shape']:<18} {what}: {ratios}  [best {best_of(row)}] {row['failed'] or ''}"
+    )
 
 
 def render(measured: dict[str, Any]) -> str:
@@ -138,7 +142,9 @@ def summary(rows: list[Row]) -> list[str]:
     }
     rules = ["recommend", *(name for name in METHODS if name != "GridKMeans")]
     lines = [[title, *(verdict(half, rule) for rule in rules)] for title, half in halves.items() if half]
-    return markdown(["settings", *(f"`{rule}`" if rule == "recommend" else f"always {rule}" for rule in rules)], lines)
+    return markdown(
+        ["settings", *(f"`{rule}`" if rule == "recommend" else f"always {rule}" for rule in rules)], lines
+    )
 
 
 def verdict(rows: list[Row], rule: str) -> str:
@@ -146,7 +152,9 @@ def verdict(rows: list[Row], rule: str) -> str:
     losses = {row["number"]: loss_of(row, name_of(row, rule)) for row in rows}
     worst = max(losses, key=lambda number: losses[number])
     n_near = sum(loss <= WITHIN for loss in losses.values())
-    return f"{n_near} of {len(rows)} ({n_near / len(rows):.0%}); worst {short(losses[worst])} (setting {worst})"
+    return (
+        f"{n_near} of {len(rows)} ({n_near / len(rows):.0%}); worst {short(losses[worst])} (setting {worst})"
+    )
 
 
 def name_of(row: Row, rule: str) -> str:
@@ -174,12 +182,14 @@ def every_setting(rows: list[Row]) -> list[str]:
 
 def cell(row: Row, name: str) -> str:
     if name not in row["ratios"]:
-        return ""
+        return "failed" if name in row["failed"] else ""
     text = short(row["ratios"][name])
     return f"**{text}**" if name == best_of(row) else text
 
 
-if __name__ == "__main__":  # python -m benchmarks.recommendation SETTINGS SEEDS: prints them, and keeps them for a full run
+if (
+    __name__ == "__main__"
+):  # python -m benchmarks.recommendation SETTINGS SEEDS: prints them, and keeps them for a full run
     given = [int(argument) for argument in sys.argv[1:]]
     start = time.perf_counter()
     print(render(measured_on(*given, folder(quick=True) / PART)))

@@ -87,7 +87,9 @@ def embedded(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Texts as vectors of length 1 in 256 columns, by a public encoder, and their classes."""
     table = load_table(name)
     texts = [text or "" for text in table["text"].to_pylist()]
-    X = np.nan_to_num(encoder().embed(texts, norm=True)).astype(np.float64)  # a text without words has no direction
+    X = np.nan_to_num(encoder().embed(texts, norm=True)).astype(
+        np.float64
+    )  # a text without words has no direction
     return X, np.unique(table["label"].to_numpy(zero_copy_only=False), return_inverse=True)[1]
 
 
