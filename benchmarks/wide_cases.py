@@ -19,7 +19,7 @@ from sfumato import cluster
 
 OURS, OTHERS = "PrivateKMeans", ("DPM", "LloydKMeans", "LocalSearchKMeans")
 DELTA = 1e-6
-STARTS = {"unit 384": 3, "unit 768": 3}  # of k-means, whose best is compared with; 10 for other parts
+STARTS = {"unit_384": 3, "unit_768": 3}  # of k-means, whose best is compared with; 10 for other parts
 MANY_STARTS, QUICK_STARTS = 10, 1
 LONGEST = 60.0  # seconds of a fit, after which another method gets no more seeds
 EPSILONS = (1.0, 0.25, 4.0)
@@ -27,6 +27,7 @@ TEXT_CLUSTERS = {"wordnet_glosses": 45, "ag_news": 10, "clinc150": 50, "dblp_tit
 SWEEP, SWEEP_KS = ("letter", "gas_turbine", "synth_100d", "mnist_embs"), (2, 4, 8, 16, 32, 64)
 TOO_WIDE, FACTORS = {"gas_turbine": 6, "letter": 16, "synth_100d": 64}, (1, 2, 4, 8, 16)
 SPARSE_CLUSTERS, RHOS, MAX_ACTIVE = 16, (0.1, 0.5), 128
+WITH_MEMORY = ("unit A 384", "unit A 768", "wordnet_glosses", "mnist", "tagged_groups")
 WARM_ROWS = 2_000
 
 
@@ -51,17 +52,17 @@ class Case(NamedTuple):
     @property
     def has_others(self) -> bool:
         """Whether other methods are fitted as well."""
-        return self.amount == 1.0 and self.part not in ("sparse", "unit 768")
+        return self.amount == 1.0 and self.part not in ("sparse", "unit_768")
 
     @property
     def has_memory(self) -> bool:
         """Whether the memory of a fit is taken, in a process of its own."""
-        return self.data in ("unit A 384", "unit A 768", "wordnet_glosses", "mnist") and self.amount == 1.0
+        return self.data in WITH_MEMORY and self.amount == (RHOS[0] if self.is_sparse else 1.0)
 
 
 def _unit(d: int) -> list[Case]:
     return [
-        Case(f"unit {d}", f"unit {recipe} {d}", 50, amount=epsilon)
+        Case(f"unit_{d}", f"unit {recipe} {d}", 50, amount=epsilon)
         for recipe in RECIPES
         for epsilon in EPSILONS
     ]
@@ -69,8 +70,8 @@ def _unit(d: int) -> list[Case]:
 
 # By part; cases of one table follow each other, so that it is made once.
 CASES = {
-    "unit 384": _unit(384),
-    "unit 768": _unit(768),
+    "unit_384": _unit(384),
+    "unit_768": _unit(768),
     "texts": [Case("texts", name, TEXT_CLUSTERS[name]) for name in TEXTS],
     "mnist": [Case("mnist", "mnist", 10)],
     "sweep": [Case("sweep", name, k) for name in SWEEP for k in SWEEP_KS],
@@ -166,11 +167,17 @@ def reference_of(case: Case, table: WideTable, known: dict[str, Any] | None, n_s
 def memory_of(key: str, n_rows: int | None) -> dict[str, Any]:
     """Peaks of memory of one fit above the rows, in MB: ours, and k-means stopped early, whose peak is at its start."""
     case = next(case for cases in CASES.values() for case in cases if case.key == key)
-    X = wide_table(case.data, n_rows).X
+    X, theirs = wide_table(case.data, n_rows).X, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         make(OURS, case, X, 0).fit(X[:WARM_ROWS])
-        KMeans(case.k, n_init=1, max_iter=2).fit(X[:WARM_ROWS])
         ours = peak_above(partial(make(OURS, case, X, 0).fit, X))
-        theirs = peak_above(partial(KMeans(case.k, n_init=1, max_iter=2).fit, X))
-    return {"rows_mb": X.nbytes / 2**20, "ours_mb": ours, "kmeans_mb": theirs}
+        if not case.is_sparse:
+            KMeans(case.k, n_init=1, max_iter=2).fit(X[:WARM_ROWS])
+            theirs = peak_above(partial(KMeans(case.k, n_init=1, max_iter=2).fit, X))
+    arrays = (X.data, X.indices, X.indptr) if case.is_sparse else (X,)
+    return {
+        "rows_mb": sum(array.nbytes for array in arrays) / 2**20,
+        "ours_mb": ours,
+        "kmeans_mb": theirs,
+    }

@@ -114,7 +114,7 @@ TIMES = ["fit, s", "k-means, one start, s", "ratio of times"]
 
 def unit_section(found: Found) -> list[str]:
     lines = []
-    for case, cell in measured_cases(found, "unit 384", "unit 768"):
+    for case, cell in measured_cases(found, "unit_384", "unit_768"):
         _, recipe, d = case.data.split()
         ratio, least = UNIT_TARGETS[case.amount]
         lines.append(
