@@ -5,6 +5,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ METHODS = ("PrivateKMeans", "DPM", "GridKMeans", "LloydKMeans", "LocalSearchKMea
 GRID_COLUMNS = 6  # more take minutes
 EPSILON, DELTA = 1.0, 1e-6
 WITHIN, WANTED = 1.05, 0.95  # of the best, in this share of the settings
-PART = "recommendation_part.json"  # what an unfinished run has
+PART, LOOK = "recommendation_part.json", "recommendation_look.json"  # what an unfinished run has
 Row = dict[str, Any]
 
 
@@ -39,7 +40,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return found
 
 
-def measured_on(n_settings: int, n_seeds: int, path: Any) -> dict[str, Any]:
+def measured_on(n_settings: int, n_seeds: int, path: Path) -> dict[str, Any]:
     """Measure settings one by one, keep each at once, and go on where a run has ended."""
     path.parent.mkdir(parents=True, exist_ok=True)
     done: dict[str, Row] = json.loads(path.read_text()) if path.exists() else {}
@@ -187,10 +188,10 @@ def cell(row: Row, name: str) -> str:
     return f"**{text}**" if name == best_of(row) else text
 
 
-if (
-    __name__ == "__main__"
-):  # python -m benchmarks.recommendation SETTINGS SEEDS: prints them, and keeps them for a full run
-    given = [int(argument) for argument in sys.argv[1:]]
+if __name__ == "__main__":  # SETTINGS SEEDS: a look at a few, which is not kept
     start = time.perf_counter()
-    print(render(measured_on(*given, folder(quick=True) / PART)))
+    n_settings, n_seeds = (int(argument) for argument in sys.argv[1:])
+    path = folder(quick=True) / LOOK
+    print(render(measured_on(n_settings, n_seeds, path)))
+    path.unlink()
     print(f"{time.perf_counter() - start:.0f} s")
