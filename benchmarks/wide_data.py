@@ -42,7 +42,8 @@ def wide_table(name: str, n_rows: int | None = None) -> WideTable:
     if name == "tagged_groups":
         return WideTable(*tagged_groups(*(() if n_rows is None else (n_rows,))))
     if name in centre_data.DATA_SETS and centre_data.DATA_SETS[name].n_blob_features:
-        return WideTable(*centre_data.rows_of(name, ROWS_SEED, n_rows))
+        rows = centre_data.rows_of(name, ROWS_SEED, n_rows)
+        return WideTable(rows.X, rows.classes)
     return sampled(name, *(embedded(name) if name in TEXTS else load(name)), n_rows)
 
 
