@@ -23,6 +23,8 @@ TABLES = (
     "kmeans_budgets",
     "how_many",
     "real_tables",
+    "wide_tables",
+    "recommendation",
     "mixed_tables",
     "planner_accuracy",
     "profiles",
@@ -47,6 +49,8 @@ TABLES = (
 # Their rows come from the folder that SFUMATO_DATA names.
 NEED_DATA = (
     "real_tables",
+    "wide_tables",
+    "recommendation",
     "mixed_tables",
     "profiles",
     "profile_costs",
