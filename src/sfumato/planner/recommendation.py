@@ -8,12 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.budget import Plan, Step, calibrate
-from sfumato.cluster import DPM, GridKMeans, LloydKMeans, LocalSearchKMeans, PrivateClusterer
-from sfumato.cluster.shared.candidates import MAX_CLUSTERS
+from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer, PrivateKMeans
+from sfumato.cluster.private_kmeans import MAX_CLUSTERS
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
 from sfumato.domain.columns import names_columns
 from sfumato.domain.constraints import positive, whole
-from sfumato.planner.columns import has_categories, n_coordinates
+from sfumato.domain.sparse import Sparse
+from sfumato.planner.centres import smallest_cluster
+from sfumato.planner.columns import n_coordinates
+from sfumato.planner.rehearsal import Rehearsal
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
@@ -71,10 +74,10 @@ def recommend(
         Number of clusters wanted; None if the method should find it.
     epsilon, delta, rho : float
         The budget, as for an estimator.
-    bounds : mapping, optional
-        As for an estimator. Columns with names are those of a real table, where clusters touch: there, local
-        search finds better centres than splits, above all with a small budget, unless categories part the
-        rows. A category counts as many columns as it has levels here: a grid would need cells along each.
+    bounds : optional
+        As for an estimator. Columns with names are those of a real table, where clusters touch, for which a
+        grid is not recommended. A category counts as many columns as it has levels here: a grid would need
+        cells along each. How wide the bounds are does not matter: only grids depend on it.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def recommend(
     >>> print(recommend(n=2_000, d=2, k=8))
     GridKMeans(n_clusters=8, epsilon=1.0): few columns and 261 rows per cluster and unit of epsilon
     >>> recommend(n=100_000, d=40, k=10, epsilon=1, delta=1e-8).make(bounds=(-10, 10))
-    DPM(bounds=(-10, 10), delta=1e-08, epsilon=1, n_clusters=10)
+    PrivateKMeans(bounds=(-10, 10), delta=1e-08, epsilon=1, n_clusters=10)
     """
     positive(most=LARGEST_COUNT)("n", n)
     d = n_coordinates(bounds, d)
@@ -98,16 +101,29 @@ def recommend(
         whole(MOST_CLUSTERS)("k", k)
     per_cluster = float(n) * _laplace_epsilon(epsilon, delta, rho) / (k or CLUSTERS_UNKNOWN)
     budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
-    parameters = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
+    parameters: dict[str, Any] = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
     found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
-    is_table = names_columns(bounds)
-    few_rows = per_cluster < GRID_ROWS and not is_table
+    few_rows = per_cluster < GRID_ROWS and not (names_columns(bounds) or isinstance(bounds, Sparse))
     if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or few_rows):
         return Recommendation(GridKMeans, parameters, f"few columns and {found}")
+    if as_budget(epsilon, delta, rho).kind == "pure" and d > FEW_COLUMNS:
+        return _without_delta(per_cluster, parameters, found)
     if k is None:
+        parameters["n_clusters"] = "auto"
+        return Recommendation(PrivateKMeans, parameters, "finds the number of separated clusters by itself")
+    if k > MAX_CLUSTERS:
+        return Recommendation(LloydKMeans, parameters, f"more than {MAX_CLUSTERS:,} clusters")
+    rows = smallest_cluster(Rehearsal.of(PrivateKMeans(**parameters, bounds=(-1, 1)), n, d, k, None)) or 0.0
+    expected = f"a cluster shows from about {rows:,.0f} rows on"
+    if n < rows * k:
+        expected += f", and yours have {n / k:,.0f}: take fewer clusters or a larger budget"
+    return Recommendation(PrivateKMeans, parameters, f"suits tables of any width and bounds; {expected}")
+
+
+def _without_delta(per_cluster: float, parameters: dict[str, Any], found: str) -> Recommendation:
+    """Without a delta, noise in directions grows with the columns: splits and plain rounds need none."""
+    if parameters["n_clusters"] is None:
         return Recommendation(DPM, parameters, "finds the number of clusters by itself")
-    if is_table and k <= MAX_CLUSTERS and not has_categories(bounds):
-        return Recommendation(LocalSearchKMeans, parameters, "clusters of a table with named columns touch")
     if per_cluster < SPLIT_ROWS:
         return Recommendation(LloydKMeans, parameters, f"too few for splits: {found}")
     return Recommendation(DPM, parameters, f"enough for splits: {found}")

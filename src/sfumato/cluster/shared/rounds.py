@@ -135,6 +135,6 @@ def divisors(noisy: NoisySums) -> FloatArray:
 def _rescaled(scales: FloatArray, noisy: NoisySums) -> FloatArray:
     """Scales of cells, larger where more rows than usual were clipped."""
     usual, doubt = 1 - WITHIN, DOUBT * noisy.size_std
-    clipped, sizes = np.maximum(noisy.clipped, 0.0), np.maximum(noisy.sizes, 0.0)
-    shares = np.minimum((clipped + usual * doubt) / (sizes + doubt), 1.0)
-    return np.asarray(scales * np.exp(shares - usual))
+    # Negative numbers of clipped rows count, too: else noise alone would widen the scales of empty cells.
+    shares = (noisy.clipped + usual * doubt) / (np.maximum(noisy.sizes, 0.0) + doubt)
+    return np.asarray(scales * np.exp(np.clip(shares, 2 * usual - 1, 1.0) - usual))
