@@ -21,7 +21,7 @@ from sfumato.budget.bought import plain, purchases
 from sfumato.curator import Curator, Table
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import BudgetExceededError, DataError, NoiseWarning, ParameterError
-from sfumato.private.aggregates.moments import GroupedMoments
+from sfumato.private.aggregates.moments import WideMoments
 from sfumato.private.mechanisms.entropy import Entropy
 
 EXPECTED_FAILURES = {
@@ -166,7 +166,7 @@ def test_the_moments_move_no_more_than_declared():
     pca._domain = pca._measured(D)
     declared = pca.plan(D)["moments"].step.sensitivity
     radius = float(pca._domain.measured.reach)
-    moments = GroupedMoments(Voronoi(np.zeros((1, D))), np.zeros((1, D)), np.array([radius / 3]), "full")
+    moments = WideMoments(Voronoi(np.zeros((1, D))), np.zeros((1, D)), np.array([radius / 3]), "full")
     assert declared == moments.sensitivity
     largest = 0.0
     for row in [

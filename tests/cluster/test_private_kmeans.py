@@ -14,6 +14,7 @@ from sfumato.datasets import separated_gaussians
 from sfumato.errors import ParameterError
 from sfumato.metrics import inertia
 from sfumato.projection import orthonormal
+from sfumato.public.kmeans import merged_into
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.NoiseWarning")
 
@@ -93,6 +94,34 @@ def test_tables_too_wide_for_moments_have_random_directions():
     for budget in BUDGETS[1:]:
         for d, asks in ((MOMENT_COLUMNS, True), (MOMENT_COLUMNS + 1, False)):
             assert ("moments" in {s.step.name for s in model(**budget).plan(d).steps}) == asks
+
+
+def test_public_points_to_start_from():
+    """No cells are looked for then: what that would cost goes to the rounds."""
+    rows, _ = separated_gaussians(20_000, n_clusters=6, n_features=5, random_state=0)
+    start = KMeans(6, n_init=1, random_state=0).fit(rows[:500]).cluster_centers_
+    assert np.median(ratios(rows, 6, init=start)) < 1.05
+    steps = {priced.step.name: priced.step.share for priced in model(6, init=start).plan(5).steps}
+    assert not steps.keys() & {"spread", "halves"}
+    assert sum(steps.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "init", [np.zeros((2, 4)), np.zeros((5, 3)), np.full((5, 4), np.nan), np.zeros(4), 7]
+)
+def test_points_that_no_fit_can_start_from(init, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1))
+    with pytest.raises(ParameterError, match="`init` must"):
+        PrivateKMeans(3, bounds=(-1, 1), ledger=ledger, init=init).fit(np.zeros((9, 4)))
+    assert ledger.history() == []
+
+
+def test_the_number_of_clusters_is_found_and_others_are_free():
+    rows, _ = separated_gaussians(20_000, n_clusters=5, n_features=4, random_state=0)
+    fitted = model("auto", epsilon=2.0, delta=1e-6).fit(rows)
+    assert fitted.n_clusters_ == 5
+    assert len(fitted.at(3).cluster_centers_) == 3
+    assert fitted.inertia_ > 0
 
 
 def test_sizes_are_those_of_the_clusters():
@@ -195,14 +224,13 @@ def test_shares_are_all_of_the_budget(d, budget):
 def test_merging_keeps_the_number_and_the_rows():
     rng = np.random.default_rng(0)
     sizes = np.append(rng.uniform(10, 100, 38), [0.0, 0.0])
-    cells = Cells(rng.normal(size=(40, 3)), sizes, np.full(40, 0.2))
+    cells = Cells(rng.normal(size=(40, 3)), sizes, np.full(40, 0.2), np.zeros(40), 1.0)
     for k in (1, 5, 39):
-        merged = _merged(cells, k)
+        merged = _merged(cells, merged_into(cells.centers, cells.sizes, k)[0])
         assert merged.centers.shape == (k, 3)
         assert merged.sizes.sum() == pytest.approx(sizes.sum(), rel=0.01)
         assert (merged.scales >= 0.2 * (1 - 1e-9)).all()
-    assert _merged(cells, 40) is cells
-    assert _merged(cells, 60) is cells
+    assert _merged(cells, cells.centers) is cells
 
 
 def test_lifted_centres_project_to_what_was_lifted():

@@ -18,12 +18,11 @@ from sfumato.curator import (
     nearest_sensitivity,
     sums_sensitivity,
 )
-from sfumato.curator.curator import WIDE
 from sfumato.domain import LATTICE_RADIUS, Domain
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.errors import ParameterError, PlanError
 from sfumato.private.aggregates.distances import Distances
-from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.moments import WIDE, GroupedMoments, SoftMoments, WideMoments
 from sfumato.private.aggregates.splits import Marginals, SplitRule
 from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.engines.memory import MemoryEngine
@@ -512,4 +511,12 @@ def test_noise_of_the_stated_size_is_in_wide_moments(budget):
     assert (seconds[:, range(d), range(d)] / std).std() == pytest.approx(11 / 8, rel=0.2)
     sums = np.concatenate([one.sums / one.sum_std[:, None] for one in released])
     assert sums.std() == pytest.approx(1, rel=0.2)
+    assert asked.records == plan.records()
     assert asked.statement().spent <= budget
+
+
+@pytest.mark.parametrize(("d", "n_groups"), [(WIDE - 1, 1), (WIDE, 1), (WIDE, 2)])
+def test_a_plan_declares_the_moments_that_are_asked(d, n_groups):
+    declared = moments_sensitivity(Domain.from_bounds((-1, 1), d), "full", n_components=n_groups)
+    one, many = WideMoments.sensitivity_in(d), GroupedMoments.sensitivity_in(d, "full")
+    assert declared == (one if (d, n_groups) == (WIDE, 1) else many)

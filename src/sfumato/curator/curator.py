@@ -35,7 +35,7 @@ from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.distances import Distances
 from sfumato.private.aggregates.histograms import Histograms
 from sfumato.private.aggregates.mapped import Clipped
-from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments, is_wide
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
 from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.sparse_cells import SparseCells
@@ -53,8 +53,6 @@ from sfumato.private.mechanisms.sparse_histogram import checked_histogram, spars
 from sfumato.private.mechanisms.thresholded import common_threshold, least_threshold, thresholded_counts
 from sfumato.private.terms import TERM_WEIGHTS
 from sfumato.progress import begin, reporter
-
-WIDE = 8  # columns from which on the second moments of one group are taken by exact matrix products
 
 
 class Curator(Questions):
@@ -338,8 +336,8 @@ def _moments(
     partition: Partition, origins: FloatArray, radii: FloatArray, shape: MomentShape, soft: bool
 ) -> GroupedMoments | SoftMoments | WideMoments:
     if not soft:
-        is_wide = shape == "full" and len(origins) == 1 and origins.shape[-1] >= WIDE
-        return (WideMoments if is_wide else GroupedMoments)(partition, origins, radii, shape)
+        kind = WideMoments if is_wide(origins.shape[-1], shape, len(origins)) else GroupedMoments
+        return kind(partition, origins, radii, shape)
     if not isinstance(partition, GaussianCells):
         name = type(partition).__name__
         raise ParameterError(f"`partition` must be GaussianCells if soft=True, got {name}. Use soft=False")

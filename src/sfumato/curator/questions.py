@@ -28,7 +28,7 @@ from sfumato.errors import PlanError
 from sfumato.private.aggregates.active_sums import ActiveSums
 from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.histograms import Histograms
-from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments
+from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments, is_wide
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
 from sfumato.private.aggregates.profiles import ProfileCounts
 from sfumato.private.aggregates.splits import SplitRule
@@ -240,11 +240,13 @@ def moments_sensitivity(
 ) -> Sensitivity:
     """Sensitivity of `Curator.moments`, for rows or for their projections to `n_columns` columns.
 
-    `n_components` matters only if rows are shared.
+    `n_components` is the number of groups. All products of one group in many columns have weights.
     """
     n_columns = n_columns or domain.n_features
     if soft:
         return SoftMoments.sensitivity_in(n_columns, shape, n_components)
+    if is_wide(n_columns, shape, n_components):
+        return WideMoments.sensitivity_in(n_columns)
     return GroupedMoments.sensitivity_in(n_columns, shape)
 
 

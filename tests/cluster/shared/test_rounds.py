@@ -40,7 +40,8 @@ def curator_over(rows, n_rounds=3, budget=ENORMOUS, seed=0, n_columns=2):
 
 
 def cells_at(centers, scale=0.1):
-    return Cells(np.asarray(centers, dtype=float), np.ones(len(centers)), np.full(len(centers), scale))
+    m = len(centers)
+    return Cells(np.asarray(centers, dtype=float), np.ones(m), np.full(m, scale), np.zeros(m), 0.0)
 
 
 def test_steps_have_the_share():
@@ -54,7 +55,7 @@ def test_steps_have_the_share():
 def test_centres_move_to_means(budget):
     rows, groups = blobs()
     start = cells_at(CORNERS + 0.05)
-    found = moved(curator_over(rows, budget=budget), "cell", 3, start, Voronoi(start.centers), None)
+    found, _ = moved(curator_over(rows, budget=budget), "cell", 3, start, Voronoi(start.centers), None)
     means = np.array([rows[groups == g].mean(axis=0) for g in range(3)])
     assert np.abs(found.centers - means).max() < 0.02
     assert found.sizes == pytest.approx(np.full(3, 2000.0), rel=0.1)
@@ -63,7 +64,7 @@ def test_centres_move_to_means(budget):
 def test_scales_follow_the_spreads_of_cells():
     """Power: all start alike, and the tightest cell ends with less than half of the loosest."""
     rows, _ = blobs()
-    found = moved(curator_over(rows, 12), "cell", 12, cells_at(CORNERS), Voronoi(CORNERS), None)
+    found, _ = moved(curator_over(rows, 12), "cell", 12, cells_at(CORNERS), Voronoi(CORNERS), None)
     assert found.scales.argsort().tolist() == [0, 2, 1]
     assert found.scales[0] < 0.5 * found.scales[1]
 
@@ -73,7 +74,7 @@ def test_rows_are_seen_along_the_projection_alone():
     along = np.array([[1.0, 0.0]])
     start = cells_at([[-0.5], [0.5], [0.1]])
     asked = curator_over(rows, n_columns=1)
-    found = moved(asked, "cell", 3, start, Voronoi(start.centers), along)
+    found, _ = moved(asked, "cell", 3, start, Voronoi(start.centers), along)
     assert np.sort(found.centers.ravel()) == pytest.approx(np.sort(CORNERS[:, 0]), abs=0.02)
 
 
@@ -81,18 +82,20 @@ def test_every_round_is_asked_whatever_the_table():
     for rows in (np.empty((0, 2)), np.zeros((1, 2)), np.full((500, 2), 0.3)):
         for budget in (Budget("0.01"), Budget(1), ENORMOUS):
             asked = curator_over(rows, budget=budget)
-            found = moved(asked, "cell", 3, cells_at(CORNERS), Voronoi(CORNERS), None)
+            found, synopsis = moved(asked, "cell", 3, cells_at(CORNERS), Voronoi(CORNERS), None)
             assert [record.step for record in asked.records] == ["cell distances", "cell means"] * 3
             assert np.isfinite(found.centers).all()
             assert (found.sizes >= 0).all()
             assert (found.scales > 0).all()
+            assert (synopsis.centers == found.centers).all()
 
 
 def test_distances_are_in_units_of_the_scales():
     rows, _ = blobs()
-    reach = scaled_reach(
-        curator_over(rows), "cell distances", Voronoi(CORNERS), Cells(CORNERS, np.ones(3), SPREADS), None
-    )
+    cells = cells_at(CORNERS)._replace(scales=SPREADS, noisy_sizes=np.full(3, 2000.0))
+    found = scaled_reach(curator_over(rows), "cell distances", Voronoi(CORNERS), cells, None)
+    reach = found.reach
+    assert found.mean_square(cells)[0] == pytest.approx(2 * (SPREADS**2).mean(), rel=0.1)
     # Rows of all three cells follow one law then, with the quantiles of Rayleigh's.
     for share in (0.5, 0.8):
         assert reach.within(share) == pytest.approx(np.sqrt(-2 * np.log(1 - share)), rel=0.1)

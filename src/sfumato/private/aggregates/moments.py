@@ -24,6 +24,7 @@ P = TypeVar("P", bound=Partition)
 LEAST_MOMENT_RADIUS, LARGEST_MOMENT_RADIUS = 1e-145, 1e145  # sums of squares neither vanish nor overflow
 SMALLEST_SHARE = 2.0**-29  # every entry of a row is below 2^29, so that less of it truncates to zero
 SHARED_VALUES = 2**20  # responsibilities that are held at a time
+WIDE = 8  # columns from which on the second moments of one group are taken by exact matrix products
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +241,11 @@ class SoftMoments(_Moments[GaussianCells]):
             part = rows[start : start + stride]
             self._add(state, part, np.zeros(len(part), dtype=np.int64), self.partition.responsibilities(part))
         return state
+
+
+def is_wide(n_features: int, shape: MomentShape, n_groups: int) -> bool:
+    """Whether hard moments are taken by `WideMoments`: a plan declares what the curator asks."""
+    return shape == "full" and n_groups == 1 and n_features >= WIDE
 
 
 def n_moments(n_features: int, shape: MomentShape) -> int:
