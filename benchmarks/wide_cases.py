@@ -19,7 +19,7 @@ from sfumato import cluster
 
 OURS, OTHERS = "PrivateKMeans", ("DPM", "LloydKMeans", "LocalSearchKMeans")
 DELTA = 1e-6
-STARTS = {"unit_384": 3, "unit_768": 3}  # of k-means, whose best is compared with; 10 for other parts
+STARTS = {"unit_384": 3, "unit_768": 2}  # of k-means, whose best is compared with; 10 for other parts
 MANY_STARTS, QUICK_STARTS = 10, 1
 LONGEST = 60.0  # seconds of a fit, after which another method gets no more seeds
 EPSILONS = (1.0, 0.25, 4.0)

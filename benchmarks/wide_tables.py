@@ -17,6 +17,7 @@ from benchmarks.wide_data import NO_ENCODER, has_encoder, wide_table
 from benchmarks.wide_page import rendered
 
 SEEDS, OTHER_SEEDS, QUICK_SEEDS = 10, 3, 1
+FEWER = {"unit_384": 5, "unit_768": 3}  # seeds of the slow parts
 QUICK_ROWS = 3_000
 PART = "wide_tables_part.json"  # what an unfinished run has
 Found = dict[str, dict[str, Any]]
@@ -59,7 +60,7 @@ def run_case(case: Case, found: Found, *, quick: bool, others: bool) -> None:
     if case.has_memory and case.key not in found["memory"]:  # before this process holds the table
         found["memory"][case.key] = in_own_process("benchmarks.wide_tables", "memory", case.key, n_rows or 0)
     n_seeds = {name: QUICK_SEEDS if quick else OTHER_SEEDS for name in OTHERS if others and case.has_others}
-    n_seeds[OURS] = QUICK_SEEDS if quick else SEEDS
+    n_seeds[OURS] = QUICK_SEEDS if quick else FEWER.get(case.part, SEEDS)
     missing = [
         name for name in (OURS, *OTHERS) if name in n_seeds and key_of(case, name) not in found["cells"]
     ]

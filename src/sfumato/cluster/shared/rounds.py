@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.budget import Sensitivity, Step
 from sfumato.curator import Noisy, NoisySums, Questions
-from sfumato.domain import FloatArray
+from sfumato.domain import Domain, FloatArray
 from sfumato.domain.partitions import Partition, Voronoi
 from sfumato.public.cells import CellSynopsis
 from sfumato.public.means import shrunk_means
@@ -110,12 +110,19 @@ def moved(
         radii = found.reach.within(WITHIN) * cells.scales
         noisy = curator.sums(f"{name} means", groups, cells.centers, radii, projection)
         moves, moves_stds = _moves(noisy)
-        cells = Cells(
-            cells.centers + moves, noisy.sizes, _rescaled(cells.scales, noisy), moves_stds, noisy.size_std
-        )
+        centers = _inside(curator.domain, cells.centers + moves, projection)
+        cells = Cells(centers, noisy.sizes, _rescaled(cells.scales, noisy), moves_stds, noisy.size_std)
         groups = Voronoi(cells.centers)
     nearer = float(cells.sizes @ (moves**2).sum(axis=1)) / max(float(cells.sizes.sum()), 1.0)
     return cells, cells.synopsis(max(square - nearer, square / 10), std)
+
+
+def _inside(domain: Domain, centers: FloatArray, projection: FloatArray | None) -> FloatArray:
+    """Centres moved into a ball that contains all rows. Noise may have thrown them out."""
+    middle = domain.middle if projection is None else projection @ domain.middle
+    gaps = centers - middle
+    lengths = np.linalg.norm(gaps, axis=1, keepdims=True)
+    return np.asarray(middle + gaps * np.minimum(1.0, domain.reach / np.maximum(lengths, 1e-300)))
 
 
 def _moves(noisy: NoisySums) -> tuple[FloatArray, FloatArray]:
