@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato import DPM, GridKMeans, LloydKMeans, LocalSearchKMeans, recommend
+from sfumato import DPM, GridKMeans, LloydKMeans, LocalSearchKMeans, PrivateKMeans, recommend
 from sfumato.errors import ParameterError
 from sfumato.planner import forecast, plan
 
@@ -18,10 +18,14 @@ from sfumato.planner import forecast, plan
         ({"n": 100_000, "d": 6, "k": 8, "epsilon": 0.01}, GridKMeans),
         ({"n": 100_000, "d": 20, "k": 8}, DPM),
         ({"n": 100_000, "d": 20, "k": 8, "epsilon": 0.01}, LloydKMeans),
-        ({"n": 100_000, "d": 20, "k": 8, "rho": 0.5}, DPM),
+        ({"n": 100_000, "d": 20, "k": 8, "rho": 0.5}, PrivateKMeans),
+        ({"n": 100_000, "d": 6, "k": 8, "delta": 1e-6}, PrivateKMeans),
+        ({"n": 1_600, "d": 6, "k": 8, "delta": 1e-6}, GridKMeans),
+        ({"n": 10**7, "d": 20, "k": 5_000, "delta": 1e-6}, LloydKMeans),
         ({"n": 100, "d": 1000, "k": 10}, LloydKMeans),
-        ({"n": 1_600, "d": 2}, DPM),
-        ({"n": 10**6, "d": 300, "epsilon": 1, "delta": 1e-9}, DPM),
+        ({"n": 1_600, "d": 2}, PrivateKMeans),
+        ({"n": 1_600, "d": 3}, DPM),
+        ({"n": 10**6, "d": 300, "epsilon": 1, "delta": 1e-9}, PrivateKMeans),
     ],
 )
 def test_what_is_recommended(numbers, method):
@@ -101,6 +105,7 @@ def test_bounds_say_how_many_columns_there_are():
     numeric = recommend(**numbers, bounds={"age": (0, 9), "income": (0, 99), "hours": (0, 9)})
     assert numeric.method is LocalSearchKMeans  # clusters touch
     assert plan(**numbers, bounds=MIXED).method == recommend(**numbers, bounds=MIXED).method.__name__
+    assert recommend(**numbers, delta=1e-6, bounds=MIXED).method is PrivateKMeans
     assert recommend(**numbers, bounds=([0, 0], [1, 2])) == recommend(**numbers, d=2)
     for call in (recommend, plan):
         with pytest.raises(ParameterError, match="`d` must be 4, the number of columns in `bounds`, got 3"):

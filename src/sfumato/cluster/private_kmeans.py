@@ -139,7 +139,7 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
                 "last means",
                 distances="last distances",
                 splits=None,
-                n_part_rounds=N_CENTRE_ROUNDS,
+                n_part_rounds=1,  # earlier rounds have more noise, and add little
                 within=WITHIN,
                 edges=_edges,
                 last_radius=last_radius,

@@ -108,7 +108,8 @@ def plan(
     False
     """
     if method is None:
-        method = recommend(n, d, k, epsilon, delta, rho, bounds=bounds).method
+        found = recommend(n, d, k, epsilon, delta, rho, bounds=bounds)
+        method, settings = found.method, {"n_clusters": found.parameters["n_clusters"], **settings}
     made = _made(method, k, settings, bounds, max_rows_per_unit)
     estimator = made(epsilon=epsilon, delta=delta, rho=rho)
     return forecast(estimator, n, d, k=k, spread=spread)
@@ -288,7 +289,9 @@ def budget_for(
     flag("in_rho", in_rho)
     if in_rho and not (isinstance(delta, Real) and delta == 0):
         raise ParameterError(f"`delta` must be 0 with a rho, got {delta!r}")
-    method = recommend(n, d, k, bounds=bounds).method if method is None else method
+    if method is None:
+        found = recommend(n, d, k, bounds=bounds)
+        method, settings = found.method, {"n_clusters": found.parameters["n_clusters"], **settings}
     make = _made(method, k, settings, bounds, max_rows_per_unit)
 
     @cache

@@ -8,14 +8,22 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.budget import Plan, Step, calibrate
-from sfumato.cluster import DPM, GridKMeans, LloydKMeans, PrivateClusterer, PrivateKMeans
+from sfumato.cluster import (
+    DPM,
+    GridKMeans,
+    LloydKMeans,
+    LocalSearchKMeans,
+    PrivateClusterer,
+    PrivateKMeans,
+)
 from sfumato.cluster.private_kmeans import MAX_CLUSTERS
+from sfumato.cluster.shared.candidates import MAX_CLUSTERS as CHOSEN_CLUSTERS
 from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
 from sfumato.domain.columns import names_columns
 from sfumato.domain.constraints import positive, whole
 from sfumato.domain.sparse import Sparse
 from sfumato.planner.centres import smallest_cluster
-from sfumato.planner.columns import n_coordinates
+from sfumato.planner.columns import has_categories, n_coordinates
 from sfumato.planner.rehearsal import Rehearsal
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
@@ -103,11 +111,13 @@ def recommend(
     budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
     parameters: dict[str, Any] = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
     found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
-    few_rows = per_cluster < GRID_ROWS and not (names_columns(bounds) or isinstance(bounds, Sparse))
+    is_table = names_columns(bounds)
+    few_rows = per_cluster < GRID_ROWS and not (is_table or isinstance(bounds, Sparse))
     if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or few_rows):
         return Recommendation(GridKMeans, parameters, f"few columns and {found}")
     if as_budget(epsilon, delta, rho).kind == "pure" and d > FEW_COLUMNS:
-        return _without_delta(per_cluster, parameters, found)
+        touching = is_table and not has_categories(bounds)
+        return _without_delta(per_cluster, parameters, found, touching=touching)
     if k is None:
         parameters["n_clusters"] = "auto"
         return Recommendation(PrivateKMeans, parameters, "finds the number of separated clusters by itself")
@@ -120,10 +130,15 @@ def recommend(
     return Recommendation(PrivateKMeans, parameters, f"suits tables of any width and bounds; {expected}")
 
 
-def _without_delta(per_cluster: float, parameters: dict[str, Any], found: str) -> Recommendation:
+def _without_delta(
+    per_cluster: float, parameters: dict[str, Any], found: str, *, touching: bool
+) -> Recommendation:
     """Without a delta, noise in directions grows with the columns: splits and plain rounds need none."""
-    if parameters["n_clusters"] is None:
+    k = parameters["n_clusters"]
+    if k is None:
         return Recommendation(DPM, parameters, "finds the number of clusters by itself")
+    if touching and k <= CHOSEN_CLUSTERS:
+        return Recommendation(LocalSearchKMeans, parameters, "clusters of a table with named columns touch")
     if per_cluster < SPLIT_ROWS:
         return Recommendation(LloydKMeans, parameters, f"too few for splits: {found}")
     return Recommendation(DPM, parameters, f"enough for splits: {found}")
