@@ -217,7 +217,10 @@ def axis_section(axis: str, measured: dict[str, Any]) -> list[str]:
         "",
         f"{fixed}. Time of a fit over that of the peer on the same rows.",
         "",
-        *markdown(head, [time_line(axis, method, values, rows) for method in (PEER, *METHODS)]),
+        *markdown(
+            head,
+            [time_line(axis, method, values, rows) for method in (PEER, *METHODS) if curve_of(method, rows)],
+        ),
         "",
     ]
 

@@ -11,6 +11,8 @@ from fractions import Fraction
 import numpy as np
 from dp_accounting import rdp
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
 
 from sfumato.budget.exact import float_up
 from sfumato.budget.losses import Losses, composed_epsilon, gaussian_losses, laplace_losses
@@ -23,6 +25,10 @@ RENYI_ORDERS = np.concatenate([np.linspace(1.05, 12, 220), np.geomspace(12.2, 2.
 SMALLEST_PLD_DELTA = 1e-100
 WIDEST_PLD_SIGMA = 2**11
 FINEST = 2e-5  # of the total: the interval of the longest tables
+ROUNDING_VARIANCE = 9  # of a random rounding that makes discrete Gaussian noise of continuous noise
+LEAST_SMOOTH_SIGMA = 6
+LEAST_MU, LARGEST_MU = 1e-3, 20.0  # between these, differences of probabilities keep ten digits
+DELTA_SLACK = 1e-6  # relative, for the digits that are lost
 
 
 def pure_epsilon(records: Sequence[Record]) -> Fraction | None:
@@ -39,8 +45,9 @@ def total_rho(records: Sequence[Record]) -> Fraction:
 def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: float = 1e-4) -> float:
     """Smallest epsilon that the records together are proved to satisfy at this `delta`.
 
-    It is the smallest of three valid bounds: the sum of pure costs, privacy-loss distributions (their tables
-    add about `precision` to the relative variance of the loss), and Rényi orders. Records with a threshold
+    It is the smallest of four valid bounds: the sum of pure costs, privacy-loss distributions (their tables
+    add about `precision` to the relative variance of the loss), Rényi orders, and, if all noise is discrete
+    Gaussian, the exact law of continuous Gaussian noise that is hardly smaller. Records with a threshold
     and Laplace noise are added by basic composition, because what is asked after them may depend on what they
     showed (docs/proofs/levels.md). Gaussian noise of a threshold is composed with all other noise, and only
     its delta is added (docs/proofs/terms.md).
@@ -53,15 +60,20 @@ def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: fl
     own = sum((record.epsilon for record in records if record.delta and record.epsilon), Fraction(0))
     plain = [replace(r, delta=Fraction(0)) for r in records if not (r.delta and r.epsilon is not None)]
     spare = float(Fraction(delta) - own_delta) * (1 - 2**-52)  # rounded down
-    rest = _plain_epsilon_at(plain, spare, precision)
+    # Gaussian thresholds are proved by Rényi orders alone: the law of continuous noise is left out.
+    joint = any(record.delta and record.epsilon is None for record in records)
+    rest = _plain_epsilon_at(plain, spare, precision, smooth=not joint)
     return rest if math.isinf(rest) else float_up(own + Fraction(repr(rest)))
 
 
-def _plain_epsilon_at(records: Sequence[Record], delta: float, precision: float) -> float:
+def _plain_epsilon_at(
+    records: Sequence[Record], delta: float, precision: float, *, smooth: bool = True
+) -> float:
     pure = pure_epsilon(records)
     bounds = [math.inf if pure is None else float_up(pure)]
     if delta > 0 and records:
         bounds += [_pld_epsilon(records, delta, precision), _renyi_epsilon(records, delta)]
+        bounds.append(_gaussian_epsilon(records, delta) if smooth else math.inf)
     return min(bounds)
 
 
@@ -93,6 +105,31 @@ def _losses(record: Record, delta: float) -> Losses:
     if record.mechanism == "discrete Laplace" and _is_scalar(record) and shift <= 2**10:
         return laplace_losses(scale, shift)
     return laplace_losses(1 / float(record.epsilon), 1)
+
+
+def _gaussian_epsilon(records: Sequence[Record], delta: float) -> float:
+    """Epsilon of Gaussian noise in any number of entries and steps, by its exact law.
+
+    Discrete noise of variance s^2 is, but for a factor below exp(1e-50) on all probabilities of a run, what a
+    random rounding makes of continuous noise of variance s^2 - 9: docs/proofs/composition.md.
+    """
+    if any(record.epsilon is not None or record.scale < LEAST_SMOOTH_SIGMA for record in records):
+        return math.inf
+    squares = [2 * record.rho / (1 - ROUNDING_VARIANCE / Fraction(record.scale) ** 2) for record in records]
+    mu = math.sqrt(float_up(sum(squares, Fraction(0)))) * (1 + 2.0**-50)
+    if not (LEAST_MU <= mu <= LARGEST_MU and delta >= SMALLEST_PLD_DELTA):
+        return math.inf  # too little or too much for floats; Rényi orders decide
+    below = delta * (1 - DELTA_SLACK)
+    highest = mu * (mu / 2 + math.sqrt(2 * math.log(1 / below)))  # there, the first term alone is below delta
+    if _gaussian_delta(0.0, mu) <= below:
+        return 0.0
+    found = brentq(lambda epsilon: _gaussian_delta(epsilon, mu) - below, 0.0, highest, xtol=1e-12, rtol=1e-12)
+    return float(found) * (1 + 1e-9) + 1e-11
+
+
+def _gaussian_delta(epsilon: float, mu: float) -> float:
+    """Delta of Gaussian noise of deviation 1 at sensitivity mu (Balle and Wang 2018, Theorem 8)."""
+    return math.exp(log_ndtr(mu / 2 - epsilon / mu)) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
 
 
 def _renyi_epsilon(records: Sequence[Record], delta: float) -> float:

@@ -31,6 +31,8 @@ OF_INDEXES |= {"reassignment_ratio", "compute_labels", "verbose_interval"}
     "keyword", ["n_init", "max_iter", "init", "tol", "algorithm", "eps", "min_cluster_size"]
 )
 def test_every_estimator_says_what_to_do_about_a_keyword_of_scikit_learn(cls, keyword):
+    if keyword in cls().get_params():
+        return
     with pytest.raises(TypeError, match=rf"^{cls.__name__} has no parameter `{keyword}`(: |\. Use `)"):
         cls(**{keyword: 1})
 

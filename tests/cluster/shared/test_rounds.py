@@ -122,5 +122,12 @@ def test_scales_grow_where_many_rows_were_clipped():
 
 
 def test_scales_of_cells_without_rows_stay():
-    scales = _rescaled(np.full(4, 0.3), noisy([0, -50, 0, 0], [0, 0, -50, 0]))
-    assert scales == pytest.approx(np.full(4, 0.3))
+    scales = _rescaled(np.full(3, 0.3), noisy([0, -50, 0], [0, 0, 0]))
+    assert scales == pytest.approx(np.full(3, 0.3))
+
+
+def test_noise_moves_the_scales_of_empty_cells_both_ways():
+    """If only one sign counted, they would grow from round to round."""
+    up, down = _rescaled(np.full(2, 0.3), noisy([0, 0], [20, -20]))
+    assert down < 0.3 < up
+    assert up * down == pytest.approx(0.3**2)
