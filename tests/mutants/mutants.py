@@ -25,7 +25,7 @@ NO_NOISE = [
         "noise on sums and not on counts",
         "curator.curator",
         "return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)",
-        "return NoisySums(aggregate.unpack(self._fold(_projected(aggregate, projection)))[0],"
+        "return NoisySums(aggregate.unpack(self._fold(aggregate, projection))[0],"
         " *aggregate.unpack(noisy.values)[1:], size_std, sum_std)",
         (GROUPS + "noise_of_the_stated_size_is_in_sums[budget0]",),
     ),
@@ -104,6 +104,13 @@ NO_NOISE = [
 ]
 
 SPENDS = [
+    Mutant(
+        "Gaussian noise that costs a part of itself",
+        "budget.costs",
+        "squares = [2 * record.rho /",
+        "squares = [Fraction(9, 5) * record.rho /",
+        ("budget/test_gaussian_law.py::test_the_claim_holds_and_is_nearly_tight[0.0001-20-shifts2]",),
+    ),
     Mutant(
         "shares swapped between steps",
         "budget.calibration",
@@ -223,6 +230,13 @@ SPENDS = [
 
 SENSITIVITIES = [
     Mutant(
+        "products of two columns in L1 as if they weighed as much as squares",
+        "private.aggregates.moments",
+        "2 * SQUARE_WEIGHT + PRODUCT_WEIGHT * (n_features - 1)",
+        "2 * SQUARE_WEIGHT + SQUARE_WEIGHT * (n_features - 1)",
+        ("private/aggregates/test_products.py::test_no_row_however_extreme_weighs_more_than_declared[64]",),
+    ),
+    Mutant(
         "noise for L2 where it must be for L1",
         "budget.plan",
         "scale = sensitivity.l1 / self.cost",
@@ -267,8 +281,8 @@ SENSITIVITIES = [
     Mutant(
         "rows outside the domain",
         "private.engines.base",
-        "domain.admitted(rows[first : first + stride])",
-        "rows[first : first + stride].astype(float)",
+        "block if domain is None else domain.admitted(block)",
+        "block.astype(float)",
         ("private/engines/test_memory.py::test_no_aggregate_sees_a_row_outside_the_domain",),
     ),
     Mutant(
@@ -520,8 +534,8 @@ READING = [
     Mutant(
         "NaN in a sum",
         "domain.space",
-        "return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))",
-        "return self.measure.of(self._clip_rows(rows))",
+        "rows = rows if used.all() else rows[used]",
+        "",
         (NEIGHBOURS + "TestAssumeFinite::test_no_engine_passes_them_on",),
     ),
     Mutant(
@@ -579,8 +593,8 @@ COLUMNS = [
     Mutant(
         "rows that are clipped and not measured",
         "domain.space",
-        "return self.measure.of(self._clip_rows(rows if used.all() else rows[used]))",
-        "return self._clip_rows(rows if used.all() else rows[used])",
+        "return self.measure.of(self._clip_rows(rows, onto_sphere=self.is_sphere))",
+        "return self._clip_rows(rows, onto_sphere=self.is_sphere)",
         ("domain/test_scaling.py::test_rows_that_are_left_out_change_no_other",),
     ),
     Mutant(
