@@ -320,7 +320,8 @@ class TestPeople:
 
     def test_the_noise_grows_with_the_cap(self):
         scales = [float(self.pca(max_rows_per_unit=m).plan(D).records()[-1].scale) for m in (1, 4)]
-        assert scales[1] == pytest.approx(4 * scales[0], rel=1e-6)
+        # Not exactly: counts have coarser noise, whose rounding costs a little more.
+        assert scales[1] == pytest.approx(4 * scales[0], rel=1e-3)
 
     def test_frames_of_all_kinds_give_the_same(self, stays):
         pandas = self.pca().fit(stays)
