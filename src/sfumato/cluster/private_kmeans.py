@@ -16,10 +16,9 @@ from sfumato.cluster.shared.habits import CentreHabits
 from sfumato.cluster.shared.halving import halved, halving_steps
 from sfumato.cluster.shared.number import Number, n_starts, number_up_to
 from sfumato.cluster.shared.parameters import Auto, parameter
-from sfumato.cluster.shared.refine import last_radius, last_round
+from sfumato.cluster.shared.refine import SEEN_ABOVE, last_radius, last_round
 from sfumato.cluster.shared.rounds import (
     SCALED_EDGES,
-    SEEN_ABOVE,
     WITHIN,
     Cells,
     moved,

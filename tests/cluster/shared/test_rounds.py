@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sfumato.budget import Budget, Plan, calibrate
+from sfumato.cluster.shared.refine import divisors
 from sfumato.cluster.shared.rounds import (
     SCALED_EDGES,
     WITHIN,
     Cells,
     _rescaled,
-    divisors,
     moved,
     round_steps,
     scaled_reach,

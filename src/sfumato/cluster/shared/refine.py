@@ -136,8 +136,8 @@ def _synopsis(
     before: FloatArray, cells: WeightedCells, noisy: NoisySums, distances: Noisy, edges: FloatArray
 ) -> CellSynopsis:
     """The cells with their noise. `before` are the centres from which distances were measured."""
-    divisors = _divisors(noisy)
-    raw = (noisy.sums / divisors[:, None]) ** 2
+    sizes = divisors(noisy)
+    raw = (noisy.sums / sizes[:, None]) ** 2
     moves = ((cells.centers - before) ** 2).sum(axis=1)
     # A mean shrunk by a factor has that share of the noise's variance left.
     kept = np.sqrt(moves / np.maximum(raw.sum(axis=1), 1e-300)).clip(0.0, 1.0)
@@ -146,7 +146,7 @@ def _synopsis(
     return CellSynopsis(
         cells.centers,
         noisy.sizes,
-        center_stds=np.sqrt(kept) * noisy.sum_std / divisors,
+        center_stds=np.sqrt(kept) * noisy.sum_std / sizes,
         size_std=noisy.size_std,
         mean_square=max(square - moved, square / 10),
         mean_square_std=error,
@@ -185,7 +185,7 @@ def last_round(
     radius = last_radius(reach, noise * root)
     noisy = curator.sums(step, Voronoi(centers), centers, radius * scales)
     cells = _moved(curator.domain, centers, noisy, reach)
-    of_noise = mean_stds(noisy.sums, _divisors(noisy), noisy.sum_std, noisy.size_std)
+    of_noise = mean_stds(noisy.sums, divisors(noisy), noisy.sum_std, noisy.size_std)
     of_clipping = ONE_SIDED * reach.beyond(radius) * scales[:, None] / root
     moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
     spread = np.sqrt(reach.mean_square) * scales
@@ -241,10 +241,10 @@ def _widening(cells: WeightedCells, merged: FloatArray) -> float:
 
 def _moves(noisy: NoisySums) -> FloatArray:
     """Mean displacements."""
-    return shrunk_means(noisy.sums, _divisors(noisy), noisy.sum_std)
+    return shrunk_means(noisy.sums, divisors(noisy), noisy.sum_std)
 
 
-def _divisors(noisy: NoisySums) -> FloatArray:
+def divisors(noisy: NoisySums) -> FloatArray:
     """Sizes to divide by. A size lost in its noise is replaced by the noise, which shortens the move."""
     return np.maximum(noisy.sizes, max(1.0, SEEN_ABOVE * noisy.size_std))
 

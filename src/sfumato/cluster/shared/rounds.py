@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.budget import Sensitivity, Step
+from sfumato.cluster.shared.refine import divisors
 from sfumato.curator import Noisy, NoisySums, Questions
 from sfumato.domain import Domain, FloatArray
 from sfumato.domain.partitions import Partition, Voronoi
@@ -25,7 +26,6 @@ from sfumato.public.squares import mean_square_of
 # Tuned: docs/notes/constants.md#private-kmeans
 DISTANCE_SHARE = Fraction(1, 20)  # of a round: for the histogram of distances
 WITHIN = 0.8  # share of the rows that a round does not clip
-SEEN_ABOVE = 2.0  # a size is told from zero if it is this many times the noise in it
 DOUBT = 3.0  # noise in a size, times this: rows that a cell must have for its own scale to count by half
 BINS_PER_OCTAVE = 4
 SCALED_EDGES: FloatArray = 2.0 ** (np.arange(-6 * BINS_PER_OCTAVE, 3 * BINS_PER_OCTAVE + 1) / BINS_PER_OCTAVE)
@@ -132,11 +132,6 @@ def _moves(noisy: NoisySums) -> tuple[FloatArray, FloatArray]:
     # A mean shrunk by a factor has that share of the noise's variance left.
     kept = np.sqrt((moves**2).sum(axis=1) / np.maximum(raw.sum(axis=1), 1e-300)).clip(0.0, 1.0)
     return moves, np.asarray(np.sqrt(kept) * noisy.sum_std / sizes)
-
-
-def divisors(noisy: NoisySums) -> FloatArray:
-    """Sizes to divide by. A size lost in its noise is replaced by the noise, which shortens the move."""
-    return np.maximum(noisy.sizes, max(1.0, SEEN_ABOVE * noisy.size_std))
 
 
 def _rescaled(scales: FloatArray, noisy: NoisySums) -> FloatArray:
