@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -16,6 +15,7 @@ from sfumato.domain.columns import Columns
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import N_THREADS, add_rows
 from sfumato.private.engines.memory import MemoryEngine
+from sfumato.private.engines.threads import on_threads
 from sfumato.private.people import capped_rows
 from sfumato.private.reading import read_people, read_rows
 
@@ -64,14 +64,14 @@ def fold_batches(
 
     def work() -> IntArray:
         state = aggregate.zero()
-        with batches:
+        try:
             while (batch := batches.take()) is not None:
                 state = add_rows(aggregate, state, read(batch), domain)
+        finally:
+            batches.end()
         return state
 
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        states = [pool.submit(work) for _ in range(N_THREADS)]
-    return reduce(aggregate.merge, (state.result() for state in states))
+    return reduce(aggregate.merge, on_threads([work] * N_THREADS, stop=batches.end))
 
 
 class _Shared:
@@ -86,11 +86,9 @@ class _Shared:
         """Next item, or None at the end."""
         with self._lock:
             item = None if self._ended else next(self._items, None)
-            self._ended = item is None
+            self._ended |= item is None
             return item
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
+        """Give no more items."""
         self._ended = True

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from sfumato.domain import Domain, IntArray
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import N_THREADS, add_rows
+from sfumato.private.engines.threads import on_threads
 
-FEW_VALUES = 2**12  # to hand these to another thread takes longer than to fold them
+FEW_VALUES = 2**14  # to hand these to another thread takes longer than to fold them
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,11 @@ class MemoryEngine:
 
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""
-
         if self.rows.size <= FEW_VALUES:
             return self._fold_stretch(aggregate, 0, len(self.rows))
         borders = np.linspace(0, len(self.rows), N_THREADS + 1).astype(np.int64)
-        stretches = list(pairwise(borders))
-        others = [self._pool.submit(self._fold_stretch, aggregate, *stretch) for stretch in stretches[1:]]
-        first = self._fold_stretch(aggregate, *stretches[0])
-        return reduce(aggregate.merge, (other.result() for other in others), first)
-
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        # Threads live as long as the engine: starting them for every pass costs more than a short pass.
-        return ThreadPoolExecutor(max(1, N_THREADS - 1))
+        folds = [partial(self._fold_stretch, aggregate, *stretch) for stretch in pairwise(borders)]
+        return reduce(aggregate.merge, on_threads(folds))
 
     def _fold_stretch(self, aggregate: Aggregate, start: int, stop: int) -> IntArray:
         return add_rows(aggregate, aggregate.zero(), self.rows[start:stop], self.domain)

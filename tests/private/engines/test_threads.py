@@ -1,0 +1,72 @@
+"""Threads of a fold: results in order, errors, and interrupts at any moment."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from sfumato.private.engines.threads import on_threads
+
+# Interrupts folds at random moments. A lock left behind makes the next fold wait for ever.
+INTERRUPTED = """
+import random, signal, sys
+from sfumato.private.engines.threads import on_threads
+
+drawn = random.Random(int(sys.argv[1]))
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+n_interrupted = 0
+for _ in range(1000):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, drawn.uniform(1e-5, 2e-3))
+        while True:
+            assert on_threads([lambda: 1, lambda: 2]) == [1, 2]
+    except KeyboardInterrupt:
+        n_interrupted += 1
+print(n_interrupted)
+"""
+
+
+def test_results_in_order():
+    first_may_end = threading.Event()
+
+    def first():
+        first_may_end.wait()
+        return "first"
+
+    def second():
+        first_may_end.set()
+        return "second"
+
+    assert on_threads([first, second]) == ["first", "second"]
+
+
+def test_the_first_error_in_order_is_raised():
+    def fail(error):
+        raise error
+
+    with pytest.raises(ValueError, match="one"):
+        on_threads([lambda: 0, lambda: fail(ValueError("one")), lambda: fail(KeyError("two"))])
+
+
+def test_an_interrupt_stops_and_waits():
+    stopped, ended = threading.Event(), []
+
+    def work():
+        os.kill(os.getpid(), signal.SIGINT)
+        stopped.wait()
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        on_threads([work], stop=stopped.set)
+    assert ended == [True]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_interrupts_at_any_moment(seed):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(seed)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "1000\n", done.stderr
