@@ -64,16 +64,15 @@ class Shares(NamedTuple):
 
 NARROW = Shares(directions=13, halving=12, cells=36, centres=15)
 # Noise in the directions is small there, and that of the last means large: it grows with the columns.
-WIDE = Shares(directions=20, halving=8, cells=14, centres=8)
+WIDE = Shares(directions=20, halving=8, cells=14, centres=29)
 
 
 class PrivateKMeans(CentreHabits, PrivateClusterer):
     """k-means for tables of any width, whatever their bounds: the method to try first.
 
     Noisy second moments show the directions along which the rows vary most. Along these, cells are halved
-    where rows vary, more of them than there are clusters. Noisy k-means rounds move the cells, which are then
-    merged into clusters at no cost, and moved again. All of this happens in the few released directions,
-    where noise is small. A last round gives the means in all columns.
+    where rows vary, more of them than there are clusters. Noisy k-means rounds move the cells, in these few
+    directions, where noise is small. They are then merged into clusters at no cost, and moved in all columns.
 
     Parameters
     ----------
@@ -98,11 +97,11 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
     Privacy
     -------
     Unit: one row, added or removed. "mean" and "distances" release a noisy mean and a noisy histogram of the
-    distances from it, "moments" the noisy second moments of all columns. Everything later is asked about rows
-    that are projected to released or public directions. "spread", "cell distances", "centre distances" and
-    "last distances" are histograms of distances; "halves" releases sizes, sums and second moments along the
-    directions, "cell means" and "centre means" sizes and clipped sums, of disjoint groups; "last means" the
-    same in all columns. All steps are always asked, so the spend does not depend on the data. Bounds and
+    distances from it, "moments" the noisy second moments of all columns. "spread", "halves", "cell distances"
+    and "cell means" are asked about rows that are projected to released or public directions. "spread" and
+    all named distances are histograms of distances; "halves" releases sizes, sums and second moments along
+    the directions, and all named means sizes and clipped sums, of disjoint groups; "centre means" and "last
+    means" in all columns. All steps are always asked, so the spend does not depend on the data. Bounds and
     parameters are public. Cells, merges and moves depend on released values only. Not private: `predict` and
     ``labels_``. Proof: docs/proofs/kmeans.md.
 
@@ -147,7 +146,7 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
 
     def _plan(self, domain: Domain) -> Plan:
         n_columns = self._most_directions(domain)
-        in_directions = sums_sensitivity(domain, n_columns)
+        in_all, in_directions = sums_sensitivity(domain), sums_sensitivity(domain, n_columns)
         shares = WIDE if domain.n_features >= WIDE_COLUMNS else NARROW
         directions, halving, cells, centres = (Fraction(share, 100) for share in shares)
         if self._asks_moments(domain):
@@ -161,8 +160,8 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
             cells += halving
             halving = Fraction(0)
         steps += round_steps("cell", cells, N_CELL_ROUNDS, in_directions)
-        steps += round_steps("centre", centres, N_CENTRE_ROUNDS, in_directions)
-        steps += round_steps("last", 1 - directions - halving - cells - centres, 1, sums_sensitivity(domain))
+        steps += round_steps("centre", centres, N_CENTRE_ROUNDS, in_all)
+        steps += round_steps("last", 1 - directions - halving - cells - centres, 1, in_all)
         return Plan(*steps)
 
     def _cluster(self, curator: Questions) -> CentreModel:
@@ -171,12 +170,14 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
         cells, groups = self._start(curator, frame, projection)
         cells, synopsis = moved(curator, "cell", N_CELL_ROUNDS, cells, groups, projection)
         merged = _merged(cells, self._found(synopsis))
-        found, _ = moved(curator, "centre", N_CENTRE_ROUNDS, merged, Voronoi(merged.centers), projection)
-        centers = curator.domain.placed(curator.domain.clip(_lifted(found.centers, frame, projection)))
-        scales = np.sqrt(found.scales**2 + rest)
-        last = found._replace(centers=centers, scales=scales)
-        all_cells = cells._replace(centers=curator.domain.clip(_lifted(cells.centers, frame, projection)))
-        return _last(curator, last, all_cells, frame)
+        centers, of_cells = (
+            curator.domain.clip(_lifted(some.centers, frame, projection)) for some in (merged, cells)
+        )
+        placed = curator.domain.placed(centers)
+        first = merged._replace(centers=placed, scales=np.sqrt(merged.scales**2 + rest))
+        last, _ = moved(curator, "centre", N_CENTRE_ROUNDS, first, Voronoi(placed), None)
+        last = last._replace(centers=curator.domain.placed(curator.domain.clip(last.centers)))
+        return _last(curator, last, cells._replace(centers=of_cells), frame)
 
     def _start(self, curator: Questions, frame: Frame, projection: FloatArray) -> tuple[Cells, Partition]:
         """Cells to begin with, and which rows belong to each."""
