@@ -45,7 +45,7 @@ DIRECTIONS_SEED = 2026  # public: the directions are the same in every run
 # Tuned: docs/notes/constants.md#private-kmeans
 CELLS_PER_CLUSTER, LEAST_CELLS = 4, 64
 FRAME_SHARE = Fraction(3, 100)  # without moments
-N_CELL_ROUNDS, N_CENTRE_ROUNDS = 8, 3
+N_CELL_ROUNDS = 8
 EXTRA_DIRECTIONS = 6  # beyond log2(k), where directions are random
 WIDE_COLUMNS = 64
 MOST_POINTS = CELLS_PER_CLUSTER * MAX_CLUSTERS
@@ -53,18 +53,24 @@ MOST_POINTS = CELLS_PER_CLUSTER * MAX_CLUSTERS
 points_or_none = none_or(Constraint("points, one per row", lambda value: np.ndim(value) == 2))
 
 
-class Shares(NamedTuple):
-    """Shares of the budget, in percent. The last round has the rest."""
+class Schedule(NamedTuple):
+    """Shares of the budget in percent, the last round having the rest, and a number of rounds."""
 
     directions: int  # the frame is in it
     halving: int
     cells: int
     centres: int
+    n_centre_rounds: int
 
 
-NARROW = Shares(directions=13, halving=12, cells=36, centres=15)
-# Noise in the directions is small there, and that of the last means large: it grows with the columns.
-WIDE = Shares(directions=20, halving=8, cells=14, centres=29)
+NARROW = Schedule(directions=13, halving=12, cells=36, centres=15, n_centre_rounds=3)
+# Noise in the directions is small there, and that of means in all columns large: it grows with the columns.
+WIDE = Schedule(directions=20, halving=8, cells=14, centres=29, n_centre_rounds=1)
+
+
+def schedule(domain: Domain) -> Schedule:
+    """The schedule for a table's number of columns."""
+    return WIDE if domain.n_features >= WIDE_COLUMNS else NARROW
 
 
 class PrivateKMeans(CentreHabits, PrivateClusterer):
@@ -147,7 +153,7 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
     def _plan(self, domain: Domain) -> Plan:
         n_columns = self._most_directions(domain)
         in_all, in_directions = sums_sensitivity(domain), sums_sensitivity(domain, n_columns)
-        shares = WIDE if domain.n_features >= WIDE_COLUMNS else NARROW
+        *shares, n_centre_rounds = schedule(domain)
         directions, halving, cells, centres = (Fraction(share, 100) for share in shares)
         if self._asks_moments(domain):
             steps = [*component_steps(domain, directions)]
@@ -160,7 +166,7 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
             cells += halving
             halving = Fraction(0)
         steps += round_steps("cell", cells, N_CELL_ROUNDS, in_directions)
-        steps += round_steps("centre", centres, N_CENTRE_ROUNDS, in_all)
+        steps += round_steps("centre", centres, n_centre_rounds, in_all)
         steps += round_steps("last", 1 - directions - halving - cells - centres, 1, in_all)
         return Plan(*steps)
 
@@ -175,7 +181,8 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
         )
         placed = curator.domain.placed(centers)
         first = merged._replace(centers=placed, scales=np.sqrt(merged.scales**2 + rest))
-        last, _ = moved(curator, "centre", N_CENTRE_ROUNDS, first, Voronoi(placed), None)
+        n_rounds = schedule(curator.domain).n_centre_rounds
+        last, _ = moved(curator, "centre", n_rounds, first, Voronoi(placed), None)
         last = last._replace(centers=curator.domain.placed(curator.domain.clip(last.centers)))
         return _last(curator, last, cells._replace(centers=of_cells), frame)
 
