@@ -183,7 +183,6 @@ class PrivateKMeans(CentreHabits, PrivateClusterer):
         first = merged._replace(centers=placed, scales=np.sqrt(merged.scales**2 + rest))
         n_rounds = schedule(curator.domain).n_centre_rounds
         last, _ = moved(curator, "centre", n_rounds, first, Voronoi(placed), None)
-        last = last._replace(centers=curator.domain.placed(curator.domain.clip(last.centers)))
         return _last(curator, last, cells._replace(centers=of_cells), frame)
 
     def _start(self, curator: Questions, frame: Frame, projection: FloatArray) -> tuple[Cells, Partition]:

@@ -26,6 +26,16 @@ def shrunk_means(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> Fl
     return kept[:, None] * means
 
 
+def shrunk_stds(shrunk: FloatArray, sums: FloatArray, sizes: FloatArray, sum_std: FloatArray) -> FloatArray:
+    """Standard deviation of the noise in each coordinate of `shrunk_means`, for each group.
+
+    A mean shrunk by a factor has that share of the noise's variance left.
+    """
+    lengths, raw = np.linalg.norm(shrunk, axis=1), np.linalg.norm(sums / sizes[:, None], axis=1)
+    kept = (lengths / np.maximum(raw, 1e-150)).clip(0.0, 1.0)
+    return np.asarray(np.sqrt(kept) * sum_std / sizes)
+
+
 def mean_stds(sums: FloatArray, sizes: FloatArray, sum_std: FloatArray, size_std: float) -> FloatArray:
     """Standard deviations of the noise in sums / sizes, to first order. Shrunk means have no more.
 

@@ -22,7 +22,7 @@ from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.partitions import Partition, Voronoi
 from sfumato.public.cells import CellSynopsis
 from sfumato.public.kmeans import WeightedCells, merged_into
-from sfumato.public.means import mean_stds, shrunk_means
+from sfumato.public.means import mean_stds, shrunk_means, shrunk_stds
 from sfumato.public.models import CentreModel
 from sfumato.public.reach import Reach, distance_edges
 from sfumato.public.squares import mean_square_of
@@ -136,17 +136,13 @@ def _synopsis(
     before: FloatArray, cells: WeightedCells, noisy: NoisySums, distances: Noisy, edges: FloatArray
 ) -> CellSynopsis:
     """The cells with their noise. `before` are the centres from which distances were measured."""
-    sizes = divisors(noisy)
-    raw = (noisy.sums / sizes[:, None]) ** 2
-    moves = ((cells.centers - before) ** 2).sum(axis=1)
-    # A mean shrunk by a factor has that share of the noise's variance left.
-    kept = np.sqrt(moves / np.maximum(raw.sum(axis=1), 1e-300)).clip(0.0, 1.0)
+    moves = cells.centers - before
     square, error = mean_square_of(distances.values, edges, distances.std)
-    moved = float(cells.sizes @ moves) / max(float(cells.sizes.sum()), 1.0)
+    moved = float(cells.sizes @ (moves**2).sum(axis=1)) / max(float(cells.sizes.sum()), 1.0)
     return CellSynopsis(
         cells.centers,
         noisy.sizes,
-        center_stds=np.sqrt(kept) * noisy.sum_std / sizes,
+        center_stds=shrunk_stds(moves, noisy.sums, divisors(noisy), noisy.sum_std),
         size_std=noisy.size_std,
         mean_square=max(square - moved, square / 10),
         mean_square_std=error,

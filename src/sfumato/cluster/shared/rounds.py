@@ -19,7 +19,7 @@ from sfumato.curator import Noisy, NoisySums, Questions
 from sfumato.domain import Domain, FloatArray
 from sfumato.domain.partitions import Partition, Voronoi
 from sfumato.public.cells import CellSynopsis
-from sfumato.public.means import shrunk_means
+from sfumato.public.means import shrunk_means, shrunk_stds
 from sfumato.public.reach import Reach
 from sfumato.public.squares import mean_square_of
 
@@ -118,8 +118,10 @@ def moved(
 
 
 def _inside(domain: Domain, centers: FloatArray, projection: FloatArray | None) -> FloatArray:
-    """Centres moved into a ball that contains all rows. Noise may have thrown them out."""
-    middle = domain.middle if projection is None else projection @ domain.middle
+    """Centres moved to where rows can be; projected ones into a ball. Noise may have thrown them out."""
+    if projection is None:
+        return domain.placed(domain.clip(centers))
+    middle = projection @ domain.middle
     gaps = centers - middle
     lengths = np.linalg.norm(gaps, axis=1, keepdims=True)
     return np.asarray(middle + gaps * np.minimum(1.0, domain.reach / np.maximum(lengths, 1e-300)))
@@ -128,10 +130,8 @@ def _inside(domain: Domain, centers: FloatArray, projection: FloatArray | None) 
 def _moves(noisy: NoisySums) -> tuple[FloatArray, FloatArray]:
     """Mean displacements, and the noise in each of their coordinates."""
     sizes = divisors(noisy)
-    moves, raw = shrunk_means(noisy.sums, sizes, noisy.sum_std), (noisy.sums / sizes[:, None]) ** 2
-    # A mean shrunk by a factor has that share of the noise's variance left.
-    kept = np.sqrt((moves**2).sum(axis=1) / np.maximum(raw.sum(axis=1), 1e-300)).clip(0.0, 1.0)
-    return moves, np.asarray(np.sqrt(kept) * noisy.sum_std / sizes)
+    moves = shrunk_means(noisy.sums, sizes, noisy.sum_std)
+    return moves, shrunk_stds(moves, noisy.sums, sizes, noisy.sum_std)
 
 
 def _rescaled(scales: FloatArray, noisy: NoisySums) -> FloatArray:
