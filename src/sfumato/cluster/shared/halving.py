@@ -25,6 +25,7 @@ from sfumato.public.means import shrunk_means
 SPREAD_SHARE = Fraction(1, 10)  # of halving: for the histograms of distances
 WITHIN_SPREAD = 0.85  # share of the rows that are not clipped
 SIZE_ABOVE, VARIANCE_ABOVE = 2.0, 2.0  # times the noise in them
+CUT_SHARE = 0.95  # of the variation of all cells: the cells that have it are cut
 APART = 0.8  # how far the middles of two halves are from the cut, in deviations: as for a normal law
 LEAST_SCALE = 1e-140  # a limit: the squares of much smaller numbers vanish
 LEFT = 1 - 2 / np.pi  # of the variance of a normal law along the cut direction
@@ -125,11 +126,15 @@ def _squares(noisy_squares: FloatArray, sizes: FloatArray, noise: FloatArray) ->
 def _largest(noisy: NoisyMoments, totals: FloatArray, n_cells: int, n_clusters: int) -> IntArray:
     """Cells to cut, those with the largest variation first.
 
-    Cells that are lost in the noise are cut only as long as there are fewer cells than clusters.
+    Those that have little of it are left, so that there are cells to cut at later levels. Cells that are lost
+    in the noise are cut only as long as there are fewer cells than clusters.
     """
     order = np.argsort(-totals, kind="stable")
     clear = (totals > VARIANCE_ABOVE * noisy.second_std) & (noisy.sizes > SIZE_ABOVE * noisy.size_std)
-    first, others = order[clear[order]], order[~clear[order]]
+    first = order[clear[order]]
+    sums = np.cumsum(totals[first])
+    first = first[: np.searchsorted(sums, CUT_SHARE * sums[-1]) + 1] if len(sums) else first
     first = first[: max(n_cells - len(totals), 0)]
     n_missing = max(n_clusters - len(totals) - len(first), 0)
+    others = order[~np.isin(order, first)]
     return np.concatenate([first, others[:n_missing]])
