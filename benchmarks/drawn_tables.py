@@ -9,7 +9,7 @@ import pyarrow as pa
 import sfumato
 from sfumato.datasets import load
 
-PUBLIC_SEED = 2026
+PUBLIC_SEED = 2027
 ROWS, COLUMNS, NUMBERS, FACTORS = (2_000, 100_000), (2, 200), (2, 50), (1, 16)
 MOST_VALUES = 2_000_000  # of a table: more rows are cut
 INSIDE = 0.001  # of the values of a real table are beyond each of its bounds, and clipped

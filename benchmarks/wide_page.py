@@ -43,8 +43,8 @@ def rendered(found: Found) -> str:
             "## Wide tables: embeddings, pictures, sparse rows",
             "",
             f"{OURS}, delta {DELTA:g}, epsilon 1 unless said. Inertia is over that of scikit-learn's k-means (best of {starts}) on the same rows: "
-            f"mean ± standard deviation over {n_seeds(found, OURS)} seeds. Other methods of ours: {n_seeds(found, OTHERS[0])} seeds, "
-            f"or one if a fit takes more than {LONGEST:.0f} s. Rows are float64 and in memory.",
+            f"mean ± standard deviation over {n_seeds(found, OURS)} seeds.{about_others(found)} "
+            "Rows are float64 and in memory.",
             "",
             *unit_section(found),
             *text_section(found),
@@ -55,6 +55,17 @@ def rendered(found: Found) -> str:
             *memory_section(found),
         ]
     )
+
+
+def others(found: Found) -> list[str]:
+    """Methods to compare with that were measured."""
+    return [name for name in OTHERS if n_seeds(found, name)]
+
+
+def about_others(found: Found) -> str:
+    if not others(found):
+        return ""
+    return f" Other methods of ours: {n_seeds(found, others(found)[0])} seeds, or one if a fit takes more than {LONGEST:.0f} s."
 
 
 def n_seeds(found: Found, method: str) -> int:
@@ -124,12 +135,12 @@ def unit_section(found: Found) -> list[str]:
                 judged(cell, ratio),
                 judged_classes(found, case, cell, least),
                 *times_of(found, case, cell),
-                *(ratio_of(cell_of(found, case, name)) for name in OTHERS),
+                *(ratio_of(cell_of(found, case, name)) for name in others(found)),
             ]
         )
     if not lines:
         return []
-    head = ["recipe, table", "target", f"**{OURS}**", "ARI, of k-means'", *TIMES, *OTHERS]
+    head = ["recipe, table", "target", f"**{OURS}**", "ARI, of k-means'", *TIMES, *others(found)]
     return [
         "### Unit vectors, 50 clusters of uneven size",
         "",
@@ -163,13 +174,13 @@ def text_section(found: Found) -> list[str]:
                 judged(cell, ratio),
                 judged_classes(found, case, cell, least),
                 *times_of(found, case, cell),
-                *(ratio_of(cell_of(found, case, name)) for name in OTHERS),
+                *(ratio_of(cell_of(found, case, name)) for name in others(found)),
             ]
         )
     skipped = found["skipped"].get("texts")
     if not lines and not skipped:
         return []
-    head = ["texts", "target", f"**{OURS}**", "ARI, of k-means'", *TIMES, *OTHERS]
+    head = ["texts", "target", f"**{OURS}**", "ARI, of k-means'", *TIMES, *others(found)]
     return [
         "### Embeddings of texts",
         "",
@@ -195,13 +206,13 @@ def mnist_section(found: Found) -> list[str]:
             judged(cell, MNIST_TARGET),
             f"{over_seeds(cell['nmi'])} (k-means {reference(found, case)['nmi']:.3f})",
             *times_of(found, case, cell),
-            *(ratio_of(cell_of(found, case, name)) for name in OTHERS),
+            *(ratio_of(cell_of(found, case, name)) for name in others(found)),
         ]
         for case, cell in measured_cases(found, "mnist")
     ]
     if not lines:
         return []
-    head = ["MNIST, raw", "target", f"**{OURS}**", "NMI", *TIMES, *OTHERS]
+    head = ["MNIST, raw", "target", f"**{OURS}**", "NMI", *TIMES, *others(found)]
     return ["### Pictures", "", "Grey values with bounds from 0 to 255.", "", *markdown(head, lines), ""]
 
 

@@ -28,6 +28,8 @@ from sfumato.planner.rehearsal import Rehearsal
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
+# With a delta, PrivateKMeans is better unless rows are very few: a grid suffers from wide bounds and many clusters.
+DELTA_GRID_COLUMNS, DELTA_GRID_ROWS = 4, 100
 SPLIT_ROWS = 500  # ... below which splits find less than Lloyd's iterations
 FEW_COLUMNS = 2
 CLUSTERS_UNKNOWN = 10  # when no number is given
@@ -112,10 +114,12 @@ def recommend(
     parameters: dict[str, Any] = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
     found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
     is_table = names_columns(bounds)
-    few_rows = per_cluster < GRID_ROWS and not (is_table or isinstance(bounds, Sparse))
-    if k is not None and d <= GRID_COLUMNS and (d <= FEW_COLUMNS or few_rows):
+    is_pure = as_budget(epsilon, delta, rho).kind == "pure"
+    most_columns, most_rows = (GRID_COLUMNS, GRID_ROWS) if is_pure else (DELTA_GRID_COLUMNS, DELTA_GRID_ROWS)
+    few_rows = per_cluster < most_rows and not (is_table or isinstance(bounds, Sparse))
+    if k is not None and d <= most_columns and (few_rows or (is_pure and d <= FEW_COLUMNS)):
         return Recommendation(GridKMeans, parameters, f"few columns and {found}")
-    if as_budget(epsilon, delta, rho).kind == "pure" and d > FEW_COLUMNS:
+    if is_pure and d > FEW_COLUMNS:
         touching = is_table and not has_categories(bounds)
         return _without_delta(per_cluster, parameters, found, touching=touching)
     if k is None:
