@@ -1,4 +1,4 @@
-"""k-means by halving along released directions: the default for tables of three columns and more."""
+"""k-means by halving along released directions: the default with a delta or rho."""
 
 from __future__ import annotations
 
