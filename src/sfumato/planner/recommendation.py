@@ -28,7 +28,7 @@ from sfumato.planner.rehearsal import Rehearsal
 
 GRID_COLUMNS = 8  # more columns leave a grid two cells per side
 GRID_ROWS = 1000  # rows per cluster and unit of epsilon, below which the grid is better: docs/notes/kmeans.md
-# With a delta, PrivateKMeans is better unless rows are very few: a grid suffers from wide bounds and many clusters.
+# With a delta, PrivateKMeans is better unless rows are very few: grids suffer from wide bounds.
 DELTA_GRID_COLUMNS, DELTA_GRID_ROWS = 4, 300
 SPLIT_ROWS = 500  # ... below which splits find less than Lloyd's iterations
 FEW_COLUMNS = 2
