@@ -10,6 +10,8 @@ import pytest
 
 from sfumato.private.engines.threads import on_threads
 
+LONGEST = 60  # seconds, after which a test fails instead of waiting
+
 # Interrupts folds at random moments. A lock left behind makes the next fold wait for ever.
 INTERRUPTED = """
 import random, signal, sys
@@ -33,7 +35,7 @@ def test_results_in_order():
     first_may_end = threading.Event()
 
     def first():
-        first_may_end.wait()
+        first_may_end.wait(LONGEST)
         return "first"
 
     def second():
@@ -51,13 +53,20 @@ def test_the_first_error_in_order_is_raised():
         on_threads([lambda: 0, lambda: fail(ValueError("one")), lambda: fail(KeyError("two"))])
 
 
-def test_an_interrupt_stops_and_waits():
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where the process was started with it ignored, as shells do in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_stops_and_waits(interruptible):
     stopped, ended = threading.Event(), []
 
     def work():
         os.kill(os.getpid(), signal.SIGINT)
-        stopped.wait()
-        ended.append(True)
+        ended.append(stopped.wait(LONGEST))
 
     with pytest.raises(KeyboardInterrupt):
         on_threads([work], stop=stopped.set)
@@ -67,6 +76,6 @@ def test_an_interrupt_stops_and_waits():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_interrupts_at_any_moment(seed):
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(seed)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", INTERRUPTED, str(seed)], capture_output=True, text=True, timeout=LONGEST
     )
     assert done.stdout == "1000\n", done.stderr
