@@ -19,6 +19,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
+from sfumato.budget.statement import SEEDED_WARNING
 from sfumato.curator import holder
 from sfumato.curator.tables import column_names
 from sfumato.domain import Domain, FloatArray, IntArray
@@ -27,6 +28,7 @@ from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextTable
 from sfumato.errors import DataError, ParameterError, ReleaseError
+from sfumato.public.exports.export import Export
 from sfumato.public.models import Model, decode, encode
 from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.profiles import Profiles
@@ -180,6 +182,79 @@ class Release:
             return self
         parameters = self.parameters | {"n_clusters": n_clusters}
         return replace(self, model=model, parameters=parameters, profiles=None)
+
+    def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Clusters over two columns as GeoJSON: spans as polygons, centres as points. Spends nothing.
+
+        Each feature has its label, count and interval. The member ``release`` says where they come from and
+        what was promised. With ``metric="geo"`` coordinates are longitude and latitude; otherwise they are x
+        and y in the units of the columns, and ``crs`` is null.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write it to.
+        """
+        collection = self._export().geojson()
+        if path is not None:
+            write_whole(path, json.dumps(collection, allow_nan=False))
+        return collection
+
+    def to_geoparquet(self, path: str | os.PathLike[str]) -> Path:
+        """Write clusters over two columns as GeoParquet, with the contents of `to_geojson`. Spends nothing.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from pyarrow.parquet import write_table
+
+        table = self._export().geo_table()
+        with whole_file(path, mode=0o644) as temporary:
+            write_table(table, temporary)
+        return Path(path)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> Path:
+        """Write a line for each cluster as CSV, over any number of columns. Spends nothing.
+
+        A span has its label, count, interval, size, centroid and bounding box. Other clusters have their
+        label, count, interval and centre.
+
+        Parameters
+        ----------
+        path : path
+        """
+        return write_whole(path, self._export().csv())
+
+    @property
+    def is_in_degrees(self) -> bool:
+        """Whether the columns are longitude and latitude: the metric is "geo"."""
+        return bool(getattr(self.model, "metric", "euclidean") == "geo")
+
+    def _export(self) -> Export:
+        """What other programs may have."""
+        clusters = getattr(self.model, "exported", None)
+        if clusters is None or self.sparse is not None:
+            got = "sparse rows" if self.sparse is not None else type(self.model).__name__
+            raise ParameterError(
+                f"an export must have clusters in columns, got {got}. Write a report instead"
+            )
+        names = self.columns or tuple(str(j + 1) for j in range(self.model.n_features))
+        columns = tuple(map(Coordinate, names)) if self.reading is None else self.reading.coordinates
+        return Export(clusters, columns, self._origin(), self.is_in_degrees)
+
+    def _origin(self) -> dict[str, Any]:
+        """Where an export comes from, and what was promised."""
+        facts = {
+            "method": self.method,
+            "columns": list(self.columns),
+            "privacy": self.privacy.summary(),
+            "created": self.created,
+            "library": f"sfumato {self.library}",
+            "sha256": self.checksum(),
+        }
+        warning = {"warning": SEEDED_WARNING} if self.privacy.seeded else {}
+        return {**warning, "release": facts}
 
     def to_dict(self) -> dict[str, Any]:
         """Contents of the file, without the checksum."""

@@ -106,6 +106,20 @@ class PrivacyStatement:
         )
         return text + (f", except with probability {rounded_up(self.delta, 3)}." if self.delta else ".")
 
+    def promise(self) -> str:
+        """The statement without the steps."""
+        return "\n".join(line for line in str(self).splitlines() if not line.startswith(" "))
+
+    def summary(self) -> dict[str, object]:
+        """The promise, its numbers, and whom it protects, for files of other programs."""
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {
+            "statement": self.promise().replace("\n", " "),
+            **{name: value for name, value in budget.items() if value is not None},
+            "unit": str(self.unit),
+            "seeded": self.seeded,
+        }
+
     def to_dict(self) -> dict[str, object]:
         """Return a form that can be written as JSON; numbers are exact."""
         return {

@@ -11,6 +11,7 @@ from sfumato.cli import ledger
 from sfumato.cli.audit import audit
 from sfumato.cli.check import check
 from sfumato.cli.demo import demo
+from sfumato.cli.export import export
 from sfumato.cli.failures import debugging, guarded
 from sfumato.cli.fit import fit
 from sfumato.cli.plan import list_methods, plan
@@ -28,6 +29,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     profile: "sfumato profile release.json --cluster 0",
     predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
     report: "sfumato report release.json --out report.html",
+    export: "sfumato export release.json --geojson places.geojson",
     plan: "sfumato plan --rows 50000 --clusters 8 --epsilon 1 --bounds bounds.toml",
     audit: "sfumato audit --method dpm --epsilon 1 --runs 2000 --pair all",
     demo: "sfumato demo --out demo",

@@ -299,8 +299,7 @@ def _as_dict(
 
 def _summary(release: Release, bought: PrivacyStatement | None, out: Path, report: Path | None) -> str:
     found = _as_dict(release, bought, out, report)
-    promise = [line for line in str(release.privacy).splitlines() if not line.startswith(" ")]  # no steps
-    lines = [f"{release.method} found {found['clusters']} clusters.", *promise]
+    lines = [f"{release.method} found {found['clusters']} clusters.", release.privacy.promise()]
     if bought is not None:
         lines += [f"Of that, the bounds cost {bought.spent}."]
     lines += [f"release: {out}"] + ([f"report:  {report}"] if report else [])

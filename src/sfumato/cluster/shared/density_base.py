@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC
-from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -17,8 +15,7 @@ from sfumato.curator import Questions
 from sfumato.domain import Grid, Outside
 from sfumato.domain.constraints import one_of
 from sfumato.public.density.histogram import NoisyHistogram
-from sfumato.public.density.spans import Span, to_geojson
-from sfumato.release import write_whole
+from sfumato.public.density.spans import Span
 
 BYTES_PER_CELL = 100  # of a dense histogram: one state per thread (up to eight), noise, sums
 BYTES_PER_LISTED = 400  # of a sparse histogram: table, blocks, tree
@@ -48,17 +45,16 @@ class DensityClusterer(PrivateClusterer, ABC):
     def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Spans of two columns as a GeoJSON feature collection.
 
-        The columns are x and y, or longitude and latitude.
+        The columns are x and y, or with ``metric="geo"`` longitude and latitude. The same as
+        ``release_.to_geojson``.
 
         Parameters
         ----------
         path : path, optional
             File to write it to.
         """
-        collection = to_geojson(self.spans_)
-        if path is not None:
-            write_whole(Path(path), json.dumps(collection, allow_nan=False))
-        return collection
+        check_is_fitted(self, "release_")
+        return self.release_.to_geojson(path)
 
 
 HISTOGRAM = Cells(BYTES_PER_CELL, BYTES_PER_LISTED * N_FALSE, are_spans=True)

@@ -1,12 +1,9 @@
-"""Spans, the dense places that a density clustering publishes, as boxes, polygons and GeoJSON."""
+"""Spans, the dense places that a density clustering publishes, as boxes and polygons."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numba
 import numpy as np
@@ -177,41 +174,6 @@ class Span:
         found = np.minimum(np.searchsorted(self.cells, flat), len(flat) - 1)
         is_there = (moved >= 0).all(axis=1) & (moved < shape).all(axis=1) & (self.cells[found] == flat)
         return np.where(is_there, found, -1)
-
-
-def to_geojson(spans: Sequence[Span], *, properties: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return spans over two columns as a GeoJSON FeatureCollection, ready for `json.dumps`.
-
-    The first column is x (longitude), the second y (latitude). Coordinates are rounded to a hundredth of a
-    cell or finer.
-
-    Parameters
-    ----------
-    spans : sequence of Span
-    properties : mapping, optional
-        Further properties for every feature, for example the budget.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sfumato.domain import Grid
-    >>> span = Span(0, 20.0, 15.0, 25.0, 0.95, Grid((0.0, 0.0), (4.0, 4.0), (4, 4)), np.array([5]))
-    >>> to_geojson([span])["features"][0]["geometry"]["coordinates"]
-    [[[[1.0, 1.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0], [1.0, 1.0]]]]
-    """
-    return {"type": "FeatureCollection", "features": [_feature(span, properties or {}) for span in spans]}
-
-
-def _feature(span: Span, properties: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = ("count", "count_low", "count_high", "confidence")
-    own = {"label": int(span.label)} | {name: float(getattr(span, name)) for name in numbers}
-    digits = max(0, 2 - math.floor(math.log10(span.grid.widths.min())))
-    coordinates = [[ring.round(digits).tolist() for ring in polygon] for polygon in span.polygons]
-    return {
-        "type": "Feature",
-        "properties": own | dict(properties),
-        "geometry": {"type": "MultiPolygon", "coordinates": coordinates},
-    }
 
 
 def _points(grid: Grid, corners: IntArray) -> FloatArray:

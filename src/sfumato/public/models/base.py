@@ -18,6 +18,7 @@ class Model(Protocol):
 
     A model may offer more to reports and pictures, as the models in this package do: ``estimated_sizes``,
     ``centres``, ``spans``, ``groups``, ``synopsis``, and ``picture``, the name of the picture that suits it.
+    ``exported`` has its clusters for GeoJSON, GeoParquet and CSV.
     """
 
     @property

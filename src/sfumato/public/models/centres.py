@@ -13,6 +13,7 @@ from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
 from sfumato.public.cells import CellSynopsis
+from sfumato.public.exports.exported import Exported, exported_centres
 from sfumato.public.grid.cells import cells_of_grid
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.intervals import Sizes, half_widths
@@ -71,6 +72,11 @@ class CentreModel:
     def centres(self) -> CentreModel:
         """The model itself: its clusters are centres."""
         return self
+
+    @property
+    def exported(self) -> tuple[Exported, ...]:
+        """Clusters for files of other programs."""
+        return exported_centres(self.cluster_centers, self.estimated_sizes, self.center_stds)
 
     @property
     def picture(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.domain.partitions import GaussianCells, Partition
+from sfumato.public.exports.exported import Exported, exported_centres
 from sfumato.public.intervals import Sizes
 from sfumato.public.mixtures.covariances import SizedComponents
 from sfumato.public.mixtures.mixture import Mixture
@@ -56,6 +57,11 @@ class GroupedModel(ABC):
     def centres(self) -> CentreModel:
         """The groups as centres."""
         return CentreModel(self.groups.means, self.groups.sizes, center_stds=self.groups.mean_stds)
+
+    @property
+    def exported(self) -> tuple[Exported, ...]:
+        """Groups for files of other programs."""
+        return exported_centres(self.groups.means, self.estimated_sizes, self.groups.mean_stds)
 
     @property
     def picture(self) -> str:

@@ -11,6 +11,7 @@ from sklearn.neighbors import KDTree
 from sfumato.domain import FloatArray, IntArray, Measure, check_shape
 from sfumato.domain.partitions import Voronoi
 from sfumato.errors import ParameterError
+from sfumato.public.exports.exported import Exported, exported_centres
 from sfumato.public.models.base import check_places
 
 
@@ -50,6 +51,11 @@ class SourceTargetModel:
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.cluster_centers.shape[1])
+
+    @property
+    def exported(self) -> tuple[Exported, ...]:
+        """Centres for files of other programs. Their sizes are not known."""
+        return exported_centres(self.cluster_centers)
 
     @property
     def picture(self) -> str:

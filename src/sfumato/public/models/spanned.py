@@ -11,6 +11,7 @@ from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.regions import Regions, check_same_columns
 from sfumato.public.density.spans import Span
+from sfumato.public.exports.exported import Exported, exported_spans
 from sfumato.public.intervals import Sizes
 
 
@@ -40,6 +41,11 @@ class SpannedModel(ABC):
         """Estimated rows in each span, with intervals."""
         counts = self.regions.counts
         return Sizes("span", counts[:, 0], counts[:, 1:].T)
+
+    @property
+    def exported(self) -> tuple[Exported, ...]:
+        """Spans for files of other programs, the largest first."""
+        return exported_spans(self.spans, is_in_degrees=getattr(self, "metric", "euclidean") == "geo")
 
     @property
     def picture(self) -> str:

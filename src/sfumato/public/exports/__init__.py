@@ -1,0 +1,1 @@
+"""Clusters in formats of other programs: GeoJSON, GeoParquet, CSV. Released values only."""
