@@ -114,7 +114,7 @@ class PrivacyStatement:
         """The promise, its numbers, and whom it protects, for files of other programs."""
         budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         return {
-            "statement": self.promise().replace("\n", " "),
+            "statement": self.promise(),
             **{name: value for name, value in budget.items() if value is not None},
             "unit": str(self.unit),
             "seeded": self.seeded,

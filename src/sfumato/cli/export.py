@@ -15,8 +15,8 @@ from sfumato.cli.predict import load
 from sfumato.errors import ParameterError
 
 _NOWHERE = (
-    "note: coordinates are those of the columns, and the map states no reference system. If the columns are "
-    "longitude and latitude, a density method fitted with --set metric=geo says so"
+    "note: the map has the coordinates of the table, and states no reference system. If they are longitude "
+    "and latitude, fit a density method with --set metric=geo, or tell the program that draws the map"
 )
 
 

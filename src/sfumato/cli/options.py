@@ -133,7 +133,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Another parameter of the method, e.g. --set max_depth=5. May be repeated.",
+        help="Another parameter of the method, e.g. --set max_depth=5. May be repeated. On maps: --method "
+        "density-tree --set metric=geo takes longitude and latitude in degrees, and lengths in metres.",
         rich_help_panel="Method",
     ),
 ]

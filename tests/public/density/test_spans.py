@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -7,7 +6,7 @@ import pytest
 
 from sfumato.domain import Grid
 from sfumato.errors import ParameterError
-from sfumato.public.density.spans import Span, _walk, to_geojson
+from sfumato.public.density.spans import Span, _walk
 
 HOLE_IN_HOLE = np.array([[max(abs(i - 4), abs(j - 4)) % 2 == 0 for j in range(9)] for i in range(9)])
 NAMED = {
@@ -258,39 +257,3 @@ def test_in_words():
 def test_cells_are_checked(cells):
     with pytest.raises(ParameterError, match="`cells` must be"):
         span_of(np.ones((3, 3)), cells=cells)
-
-
-def test_geojson():
-    shapes = [NAMED["hole in hole"], NAMED["one cell"]]
-    spans = [span_of(mask, label=i) for i, mask in enumerate(shapes)]
-    found = json.loads(json.dumps(to_geojson(spans, properties={"epsilon": 1.5}), allow_nan=False))
-    assert found["type"] == "FeatureCollection"
-    for span, feature in zip(spans, found["features"], strict=True):
-        assert feature["type"] == "Feature"
-        assert feature["geometry"]["type"] == "MultiPolygon"
-        assert feature["properties"] == {
-            "label": span.label,
-            "count": 1234.4,
-            "count_low": 1179.6,
-            "count_high": 1288.0,
-            "confidence": 0.95,
-            "epsilon": 1.5,
-        }
-        for written, polygon in zip(feature["geometry"]["coordinates"], span.polygons, strict=True):
-            for points, ring in zip(written, polygon, strict=True):
-                np.testing.assert_allclose(points, ring, atol=0.005)
-
-
-def test_geojson_of_no_spans():
-    assert to_geojson([]) == {"type": "FeatureCollection", "features": []}
-
-
-@pytest.mark.parametrize("scale", [1e-140, 1e-5, 1 / 3, 1.0, 700.0, 1e139])
-def test_geojson_rounds_to_a_hundredth_of_a_cell(scale):
-    grid = Grid((scale / 7, scale / 9), (scale / 7 + 3 * scale, scale / 9 + 4 * scale), (3, 4))
-    span = Span(0, 1.0, 0.0, 2.0, 0.95, grid, np.array([5]))
-    feature = to_geojson([span])["features"][0]
-    (written,) = feature["geometry"]["coordinates"]
-    np.testing.assert_allclose(written[0], span.polygons[0][0], rtol=1e-12, atol=scale / 200)
-    if scale == 700.0:
-        assert written[0][0] == [800.0, 778.0]

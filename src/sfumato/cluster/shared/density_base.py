@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Cells
-from sfumato.curator import Questions
+from sfumato.curator import Questions, Table
 from sfumato.domain import Grid, Outside
 from sfumato.domain.constraints import one_of
+from sfumato.public.density.geometry import check_longitude_first
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.spans import Span
 
@@ -34,7 +35,17 @@ class DensityClusterer(PrivateClusterer, ABC):
 
     @property
     def _shared_unit(self) -> str | None:
-        return "the metric is in metres" if getattr(self, "metric", "euclidean") == "geo" else None
+        return "the metric is in metres" if self._is_in_degrees else None
+
+    @property
+    def _is_in_degrees(self) -> bool:
+        return bool(getattr(self, "metric", "euclidean") == "geo")
+
+    def _open(self, X: Any, **options: Any) -> Table:
+        table = super()._open(X, **options)
+        if self._is_in_degrees:
+            check_longitude_first(table.names)
+        return table
 
     @property
     def spans_(self) -> tuple[Span, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ def column_units(metric: str, domain: Domain) -> FloatArray:
     is_map = domain.n_features == 2 and low[0] >= -180 and high[0] <= 180 and low[1] > -90 and high[1] < 90
     if not is_map:
         raise ParameterError(
-            "with `metric`='geo' the two columns must be longitude and latitude in degrees, "
+            "with `metric`='geo' the two columns must be longitude and latitude in degrees, in this order, "
             f"got bounds {low}, {high}"
         )
     middle = math.cos(math.radians(low[1] / 2 + high[1] / 2))
@@ -41,6 +42,16 @@ def column_units(metric: str, domain: Domain) -> FloatArray:
             f"{MOST_DISTORTION:.0%} from the middle, got {low[1]:g} to {high[1]:g}: cut the map into regions"
         )
     return METRES_PER_DEGREE * np.array([middle, 1.0])
+
+
+def check_longitude_first(names: Sequence[str]) -> None:
+    """Raise if names of columns say that latitude comes first. In many cities bounds do not show it."""
+    first, second = [name.lower() for name in names] if len(names) == 2 else ("", "")
+    if "lat" in first and ("lon" in second or "lng" in second):
+        raise ParameterError(
+            f"with `metric`='geo' longitude must be the first column, got {names[0]!r} and then "
+            f"{names[1]!r}. Write the bounds of {names[1]!r} first"
+        )
 
 
 def widths_of(domain: Domain, units: FloatArray) -> FloatArray:
