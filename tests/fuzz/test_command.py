@@ -116,6 +116,7 @@ OPTIONS = {
     "--dataset": st.sampled_from(["trips", "none", ""]),
 }
 methods = st.sampled_from([*BUILT_IN, "x"])
+outs = st.sampled_from(["out.csv", "out.parquet", "x", "."])
 
 
 @st.composite
@@ -136,9 +137,11 @@ def commands(draw):
             "release.json",
             table,
             "--out",
-            draw(st.sampled_from(["out.csv", "out.parquet", "x", "."])),
+            draw(outs),
         ],
         ["predict", "release.json", table, "--out", "out.csv", "--keep", draw(OPTIONS["--columns"])],
+        ["export", "release.json", "--geojson", "out.geojson", "--geoparquet", "out.parquet"],
+        ["export", draw(st.sampled_from(["release.json", table])), "--csv", draw(outs), "--force"],
         ["check", table, *odd, "--bounds", draw(st.sampled_from(["bounds.toml", "0,40", "private"]))],
         ["check", table, "--config", "config.toml", *odd],
         ["ledger", "show", draw(st.sampled_from(["ledger.db", table])), "--json"],

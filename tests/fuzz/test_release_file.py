@@ -76,6 +76,8 @@ def use(release, path, with_report):
     model.attributes()
     again = Release.load(release.save(path))
     assert again.to_dict() == release.to_dict()
+    for write in (release.to_geojson, release.to_geoparquet, release.to_csv):
+        attempt(write, path)
     if with_report:
         assert report.render(release)
 

@@ -13,6 +13,7 @@ from sfumato.domain import FloatArray
 from sfumato.domain.columns import Coordinate
 from sfumato.public.exports.exported import Exported
 
+_FIRST, _LAST = -719_162, 2_932_896  # the first and last day of a year of four digits, from 1970
 _HEAD = ("label", "count", "count_low", "count_high", "confidence")  # if there is no cluster
 
 
@@ -59,4 +60,5 @@ def _written(value: float, column: Coordinate) -> float | str:
     """A number as it is, and days since the start of 1970 as a date and time."""
     if column.kind != "date":
         return value
-    return str(np.datetime64("1970-01-01T00:00:00") + np.timedelta64(round(value * 86_400), "s"))
+    seconds = round(min(max(value, _FIRST), _LAST) * 86_400)
+    return str(np.datetime64("1970-01-01T00:00:00") + np.timedelta64(seconds, "s"))
