@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Plan, Step
-from sfumato.cluster.shared.density_base import BYTES_PER_CELL, HISTOGRAM, DensityClusterer, release_histogram
+from sfumato.cluster.shared.density_base import HISTOGRAM, DensityClusterer, release_histogram
 from sfumato.cluster.shared.grid_release import ROWS_SHARE
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions
-from sfumato.domain import Domain, Grid
-from sfumato.domain.constraints import none_or, positive, whole
+from sfumato.domain import Domain, Grid, IntArray
+from sfumato.domain.constraints import between, none_or, positive, whole
+from sfumato.domain.nested import NestedGrid
 from sfumato.errors import ParameterError
 from sfumato.public.density import geometry
 from sfumato.public.density.levels import Levels
+from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.models import DensityModel
 
 # Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
-_CELLS_PER_ROW = 0.9  # in two columns, where noise does not matter
-_FEW_ROWS = 10_000  # beyond, more rows per cell sharpen the levels more than smaller cells would
+OUTLINE_SHARE = Fraction(3, 10)  # of what the number of rows leaves
+_OUTLINE_CELLS_PER_ROW = 0.15  # at epsilon 1 and below in proportion
+_MOST_OUTLINE_EPSILON = 1.0  # beyond, rows are few rather than noise large
+_LEAST_OUTLINE, _MOST_OUTLINE = 64, 2048  # cells; more would sharpen nothing that a person sees
+_ROWS_PER_LEAF = 2.0  # at epsilon 1, in inverse proportion to it
+_LEAF_BITS = 6  # a cell of the outline has at most 2^6 leaves
 _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
 
-_KERNEL_SIDE = 2 * math.sqrt(math.pi)  # cells that a normal kernel of one cell averages along each column
 _LEAST_SIDE = 4  # cells per column: with fewer there is nothing to smooth
+_BYTES_PER_FINE_CELL = 600  # all smoothed densities and layers
 # A limit: up to 3^d neighbours of each cell are looked up, which takes seconds. It allows 11 cells per column
 # in six columns, and 6 in seven.
 _MOST_LOOKUPS = 1.3e9
@@ -37,25 +44,28 @@ _MOST_LOOKUPS = 1.3e9
 class DensityTree(DensityClusterer):
     """Find clusters of any shape, and their number, without a radius or a minimum density.
 
-    The counts of a grid are released with noise and smoothed. As the density level falls, peaks appear and
-    join. A peak is a cluster if its bulk stands further above the saddle to the next peak than noise makes
-    likely. The grid is chosen from a noisy number of rows. Everything after the release is free: `cut` takes
-    any number of clusters or any level. Best in two and three columns.
+    A coarse outline of the table is released first. Where it shows many rows, its cells are cut into smaller ones,
+    whose counts are released too. They are smoothed at many scales: narrowly where rows are many, widely where
+    they are few. Peaks are joined unless a valley between them is deeper, at some scale, than noise makes
+    likely. Everything after the release is free: `cut` takes any number of clusters or any level. Best in two
+    and three columns.
 
     Parameters
     ----------
     cell : float, optional
-        Width of a cell, in the units of the columns, or in metres with ``metric="geo"``. By default a cell
-        has about two rows at epsilon 1, and a twentieth of the budget pays for the number of rows.
+        Width of all cells, in the units of the columns, or in metres with ``metric="geo"``. By default cells
+        are as small as rows and budget allow, place by place; a twentieth of the budget pays for the number
+        of rows and three tenths of the rest for the outline.
     prominence : float
-        A peak is a cluster of its own if its bulk stands this many standard deviations of the noise above the
-        saddle to the next peak. A peak that barely stands out itself needs less, down to two thirds of it. An
-        even cloud is practically never split. Thin curved shapes sometimes are: use a larger value for them.
+        Two places are clusters of their own if the valley between them is this many times as deep as noise
+        seldom makes one. Use a larger value to join more.
+    min_rows : float
+        Clusters with fewer rows are joined to others or left out.
     metric : {"euclidean", "geo"}
         With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
     max_memory : float
-        Limit in bytes on the memory of the grid, about 100 bytes per cell. From six columns on, time limits
-        the grid further: to 6 cells per column in seven columns and 4 in eight. More columns are refused.
+        Limit in bytes on the memory of the grid, about 600 bytes per cell. From six columns on, time limits
+        the grid further. More than eight columns are refused.
 
     Attributes
     ----------
@@ -64,20 +74,21 @@ class DensityTree(DensityClusterer):
         Clusters, the largest first. Each has an estimated number of rows, an interval, boxes, and in two
         columns polygons.
     tree_ : LevelTree
-        Peaks, where they join, and how far they stand above the noise.
+        Peaks, where they join, and how deep the valleys between them are.
     cells_ : ndarray of shape (n_cells,)
-        Flat indices of the cells in clusters, on the grid of the histogram.
+        Flat indices of the cells in clusters, on the fine grid ``histogram_.grid``.
     cell_labels_ : ndarray of shape (n_cells,)
         Cluster of each of these cells.
-    histogram_ : NoisyHistogram
-        The released histogram.
+    histogram_ : NestedHistogram
+        The released counts. Its `range_count` estimates the rows in any box.
 
     Privacy
     -------
-    Unit: one row added or removed. Step "rows" (unless `cell` is given): noisy number of rows. Step "cells":
-    noisy counts of disjoint cells, on a grid that depends only on the noisy number of rows. The two compose
-    to the budget. Smoothing, tree and cuts are post-processing. Public inputs: all parameters. Not private:
-    ``labels_`` and ``predict``. Proof: docs/proofs/counts.md.
+    Unit: one row added or removed. Step "rows": noisy number of rows. Step "outline": noisy counts of disjoint
+    cells, on a grid that depends only on the noisy number of rows. Step "cells": noisy counts of disjoint
+    parts of these cells, whose number depends only on the noisy outline. The three compose to the budget; with
+    `cell`, only the last is asked. Smoothing, tree and cuts are post-processing. Public inputs: all
+    parameters. Not private: ``labels_``, ``predict`` and ``strengths``. Proof: docs/proofs/counts.md.
 
     References
     ----------
@@ -99,7 +110,8 @@ class DensityTree(DensityClusterer):
 
     cell: float | None = parameter(none_or(positive(1e-300)), default=None)
     _: KW_ONLY
-    prominence: float = parameter(positive(), default=2.5)
+    prominence: float = parameter(positive(), default=1.0)
+    min_rows: float = parameter(between(0, 1e18), default=0.0)
     metric: geometry.Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
 
@@ -113,10 +125,11 @@ class DensityTree(DensityClusterer):
         Parameters
         ----------
         n_clusters : int, optional
-            Keep this many of the most prominent peaks, or all if there are fewer.
+            Join peaks until this many are left. Those that noise alone may have made are left out.
         level : float, optional
-            Clusters are the connected places where the smoothed density is at least `level` rows per cell. A
-            level that noise alone often reaches is raised to two standard deviations of the noise.
+            Clusters are the connected places where the smoothed density is at least `level` rows per cell of the
+            fine grid. Places that noise alone may have made are left out.
+
         Returns
         -------
         DensityTree
@@ -139,42 +152,74 @@ class DensityTree(DensityClusterer):
         self._check_grid(domain)
         if self.cell is not None:
             return Plan(Step("cells", share=1))
-        return Plan(Step("rows", share=ROWS_SHARE), Step("cells", share=1 - ROWS_SHARE))
+        outline = OUTLINE_SHARE * (1 - ROWS_SHARE)
+        return Plan(
+            Step("rows", share=ROWS_SHARE),
+            Step("outline", share=outline),
+            Step("cells", share=1 - ROWS_SHARE - outline),
+        )
 
     def _cluster(self, curator: Questions) -> DensityModel:
-        if self.cell is not None:
-            grid = geometry.square_grid(
-                curator.domain, geometry.column_units(self.metric, curator.domain), float(self.cell)
-            )
-        else:
-            noisy_rows = curator.count("rows")
-            grid = self._grid_for(max(float(noisy_rows.values[0]), noisy_rows.std), curator)
-        histogram = release_histogram(curator, "cells", grid, self.max_memory)
-        return DensityModel.of(Levels(histogram), float(self.prominence), self.metric)
+        levels = Levels(self._histogram(curator), float(self.min_rows))
+        return DensityModel.of(levels, float(self.prominence), self.metric)
 
-    def _grid_for(self, rows: float, curator: Questions) -> Grid:
-        """Grid on which smoothing averages about thirty evenly spread rows; coarser if noise is large.
+    def _histogram(self, curator: Questions) -> NestedHistogram:
+        if self.cell is not None:
+            units = geometry.column_units(self.metric, curator.domain)
+            grid = geometry.square_grid(curator.domain, units, float(self.cell))
+            return NestedHistogram.plain(release_histogram(curator, "cells", grid, math.inf))
+        coarse = self._coarse_grid(curator)
+        outline = curator.cells("outline", coarse)
+        nested = NestedGrid(coarse, self._depths(outline.values, curator), _deepest(curator.domain))
+        leaves = curator.cells("cells", nested)
+        return NestedHistogram(
+            nested,
+            leaves.values,
+            leaves.record.mechanism,
+            float(leaves.record.scale),
+            outline.values,
+            float(outline.record.scale),
+        )
+
+    def rehearse(self, questions: Questions) -> DensityModel:
+        """Ask for cells as wide as those in a cluster will be."""
+        if self.cell is None:
+            grid = self._coarse_grid(questions).refined(2 ** max(0, _deepest(questions.domain) - 1))
+            questions.cells("cells", grid)
+        return self._cluster(questions)
+
+    def _coarse_grid(self, curator: Questions) -> Grid:
+        """Grid of the outline: cells in proportion to the rows, and to the budget where noise matters.
 
         A person counts as one row, because noise grows with the rows per person.
         """
-        domain, of_each = curator.domain, curator.domain.unit.max_rows
-        laplace_epsilon = math.sqrt(2) * of_each / max(curator.noise_std("cells"), 1e-9)
-        cells_per_row = _CELLS_PER_ROW * laplace_epsilon / (1 + laplace_epsilon)
-        counted = min(rows / of_each, math.sqrt(rows / of_each * _FEW_ROWS))
-        wanted = cells_per_row * counted * _KERNEL_SIDE ** (domain.n_features - 2)
+        domain = curator.domain
+        noisy_rows = curator.count("rows")
+        rows = max(float(noisy_rows.values[0]), noisy_rows.std) / domain.unit.max_rows
+        wanted = rows * _OUTLINE_CELLS_PER_ROW * min(_laplace_epsilon(curator), _MOST_OUTLINE_EPSILON)
+        most = min(_MOST_OUTLINE, self._most_cells(domain) / 2 ** (domain.n_features * _deepest(domain)))
+        n_cells = min(max(wanted, _LEAST_OUTLINE), most)
         widths = geometry.widths_of(domain, geometry.column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())
         sides = widths.clip(middle / _MOST_ELONGATED, middle * _MOST_ELONGATED)
-        most = self._most_cells(domain)
-        sides *= (min(wanted, most) / sides.prod()) ** (1 / domain.n_features)
-        shape = [max(_LEAST_SIDE, round(float(side))) for side in sides]
+        sides *= (n_cells / sides.prod()) ** (1 / domain.n_features)
+        shape = [max(_LEAST_SIDE // 2 ** _deepest(domain), 1, round(float(side))) for side in sides]
         while math.prod(shape) > most and max(shape) > 1:
             shape[int(np.argmax(shape))] -= 1
         return Grid(domain.low, domain.high, tuple(shape))
 
+    def _depths(self, outline: IntArray, curator: Questions) -> IntArray:
+        """How often each cell of the outline is halved: the more rows it seems to have, the smaller its leaves."""
+        domain = curator.domain
+        of_leaf = _ROWS_PER_LEAF * domain.unit.max_rows / _laplace_epsilon(curator)
+        halvings = np.log2(np.maximum(outline / of_leaf, 1.0)) / domain.n_features
+        return np.asarray(halvings.round().clip(0, _deepest(domain)), dtype=np.int64)
+
     def _most_cells(self, domain: Domain) -> float:
         """Number of cells for which memory and time are enough."""
-        return min(self.max_memory / BYTES_PER_CELL, _MOST_LOOKUPS / 3.0 ** min(domain.n_features, 600))
+        return min(
+            self.max_memory / _BYTES_PER_FINE_CELL, _MOST_LOOKUPS / 3.0 ** min(domain.n_features, 600)
+        )
 
     def _check_grid(self, domain: Domain) -> None:
         most = self._most_cells(domain)
@@ -201,3 +246,13 @@ class DensityTree(DensityClusterer):
                 f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: use at "
                 f"least {least:.3g}, or raise `max_memory` from {self.max_memory:g} bytes"
             )
+
+
+def _deepest(domain: Domain) -> int:
+    """How often a cell of the outline may be halved along each column."""
+    return _LEAF_BITS // domain.n_features
+
+
+def _laplace_epsilon(curator: Questions) -> float:
+    """The epsilon at which Laplace noise on one row would be as large as that of the leaves on a person's."""
+    return math.sqrt(2) * curator.domain.unit.max_rows / max(curator.noise_std("cells"), 1e-9)

@@ -36,11 +36,14 @@ class Scaling:
         How much longer a step counts: by the name of a column, or one for each column of an array.
     because : str, optional
         Why columns must share a unit: for example that a parameter is a length in this unit.
+    alike : float
+        Factor by which columns of a map may differ in width.
     """
 
     scale: Scale | None = "bounds"
     weights: Mapping[str, float] | Sequence[float] | None = None
     because: str | None = None
+    alike: float = ALIKE
 
     def applied(
         self, domain: Domain, coordinates: Sequence[Coordinate] = (), names: Sequence[str] = ()
@@ -88,7 +91,7 @@ class Scaling:
         if self.because is not None:
             return ones, f"columns are measured as they are: {self.because}"
         units = [c.unit if c.kind in ("number", "date") else "" for c in coordinates]
-        is_map = len(widths) in MAP_COLUMNS and widths.max() <= ALIKE * widths.min()
+        is_map = len(widths) in MAP_COLUMNS and widths.max() <= self.alike * widths.min()
         if is_map and not any(units) and all(c.kind == "number" for c in coordinates):
             return ones, (
                 "columns are measured as they are, as on a map: there are at most "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
+from scipy.ndimage import gaussian_filter1d
 from scipy.special import gamma
 from scipy.stats import chi, ncx2
 from sklearn.base import clone
@@ -16,9 +16,10 @@ from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
 from sfumato.planner.rehearsal import Rehearsal
 from sfumato.public.density.histogram import NoisyHistogram
-from sfumato.public.density.levels import Levels
+from sfumato.public.density.tails import log_moments
 
 _TYPICAL_SHARE = 0.1  # of a cluster's typical density, where DensityTree ends it
+_FALSE_CHANCE = 0.02  # largest probability that noise alone makes a cluster anywhere in an empty domain
 _HALVINGS = 12  # of the interval that holds the radius
 _FARTHEST = 6.0  # spreads within which all rows of a cluster lie
 _WIDEST = 4.0  # radius to consider, in spreads: it holds all of a cluster
@@ -62,9 +63,19 @@ def _tau(rehearsal: Rehearsal) -> float:
 
 
 def least_height(histogram: NoisyHistogram) -> float:
-    """Smoothed rows per cell that noise alone seldom reaches."""
-    nothing = np.zeros(histogram.grid.n_cells, dtype=np.int64)
-    return Levels(replace(histogram, counts=nothing)).least_height
+    """Rows per cell that noise alone seldom reaches anywhere, under a kernel of one cell (Chernoff's bound)."""
+    n_features, weights, times = len(histogram.grid.shape), np.ones(1), np.ones(1)
+    log_chance = math.log(_FALSE_CHANCE / histogram.grid.n_cells)
+    impulse = np.zeros(11)
+    impulse[5] = 1.0
+    kernel = gaussian_filter1d(impulse, 1.0, mode="constant")
+    for _ in range(n_features):  # distinct weights of the product of kernels, and how often each
+        products = np.multiply.outer(weights, kernel).round(12).ravel()
+        weights, place = np.unique(products, return_inverse=True)
+        times = np.bincount(place, np.repeat(times, len(kernel))).astype(np.float64)
+    rates = np.linspace(0, min(0.98 / histogram.scale, 50.0), 100)[1:] / weights.max()
+    logs = [times @ log_moments(histogram, rate * weights) for rate in rates]
+    return float(np.min((np.array(logs) - log_chance) / rates))
 
 
 def cell_widths(rehearsal: Rehearsal, histogram: NoisyHistogram) -> FloatArray:

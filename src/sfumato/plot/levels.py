@@ -10,7 +10,7 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.plot import style
 from sfumato.plot.branches import NOISE, THIN, Branches, label_axes
 from sfumato.plot.outlines import span_colours
-from sfumato.public.density.levels import FLOOR, Levels, LevelTree
+from sfumato.public.density.levels import Levels, LevelTree, noise_in_empty_places
 from sfumato.public.models import DensityModel
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def tree(source: style.Source, ax: Axes | None = None) -> Axes:
     ax = ax or style.new_axes()
     found = model.tree
     branches = _branches(found, model)
-    floor = FLOOR * levels.noise
+    floor = noise_in_empty_places(levels)
     _axis(max(float(found.heights.max(initial=0.0)), 4 * floor, 1.0), floor, ax)
     colours = span_colours(release, model.spans)
     branches.draw(colours, floor, ax)

@@ -70,7 +70,7 @@ from sfumato.domain.columns import (
     read_bounds,
 )
 from sfumato.domain.levels import with_levels
-from sfumato.domain.scaling import Scaling
+from sfumato.domain.scaling import ALIKE, Scaling
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
 from sfumato.public.doubts import warn_of
@@ -101,6 +101,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     _most_columns: ClassVar[int] = MOST_COLUMNS  # up to which a fit adds columns for private levels
     _explains: ClassVar[bool] = True  # whether a fit on named columns buys profiles unless told otherwise
     _covers: ClassVar[bool] = True  # whether every row is in a cluster
+    _alike: ClassVar[float] = ALIKE  # factor by which columns of a map may differ in width
     _takes_sparse: ClassVar[bool] = True  # whether rows may be sketched
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -263,7 +264,7 @@ class PrivateEstimator(SharedParameters, BaseEstimator):
     @property
     def _scaling(self) -> Scaling:
         """The rule by which columns are measured."""
-        return Scaling(self.scale, plain(self.weights), self._shared_unit)
+        return Scaling(self.scale, plain(self.weights), self._shared_unit, self._alike)
 
     @property
     def _shared_unit(self) -> str | None:

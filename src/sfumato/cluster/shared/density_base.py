@@ -29,6 +29,7 @@ class DensityClusterer(PrivateClusterer, ABC):
     _most_columns = 6  # a cell has 3^d - 1 neighbours
     _explains = False  # spans show by themselves where they are
     _covers = False
+    _alike = 6.0  # a coast or a corridor is a map, too
 
     # Rows that were clipped to the edge would look like a dense place there.
     outside: Outside = parameter(one_of("clip", "drop"), default="drop", kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.domain import Grid, IntArray, check_shape
+from sfumato.domain import Grid, IntArray, Measure, check_shape
 from sfumato.errors import ParameterError
 
 NOISES = ("discrete Laplace", "discrete Gaussian")
@@ -49,6 +49,10 @@ class NoisyHistogram:
                 f"the noise must be {' or '.join(NOISES)}, with a scale that can be drawn, got "
                 f"{self.mechanism!r} with {self.scale!r}"
             )
+
+    def moved(self, measure: Measure) -> NoisyHistogram:
+        """The same counts in other units."""
+        return replace(self, grid=self.grid.moved(measure))
 
     @property
     def is_dense(self) -> bool:

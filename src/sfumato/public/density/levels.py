@@ -1,10 +1,8 @@
-"""The tree of density levels of a noisy histogram, cut where peaks are more than noise.
+"""Clusters of a noisy histogram: regions that valleys separate, and where each of them ends.
 
-The histogram is smoothed by a normal kernel of one cell. The noise of a smoothed count is known: the added
-noise, weighted by the kernel, and the sampling noise of a Poisson count. A root transform makes this noise
-the same everywhere. On that scale, a peak is a cluster of its own if its bulk stands further above the
-saddle, where it joins a higher peak, than noise makes likely. No radius and no least number of rows are
-needed. What was tried and measured: docs/notes/density.md.
+A histogram is smoothed at many scales (`scales`), its peaks are joined where no valley lies between them
+(`joins`), and each region is cut off where its density falls to that of its surroundings. No radius and no
+least number of rows are needed. What was tried and measured: docs/notes/density.md.
 """
 
 from __future__ import annotations
@@ -12,40 +10,42 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter, gaussian_filter1d, maximum_filter
-from scipy.stats import chi2
+from scipy.ndimage import label, maximum_filter
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.public.density.histogram import NoisyHistogram
-from sfumato.public.density.peak_tree import PeakTree, grow_peak_tree
-from sfumato.public.density.regions import Regions, measured_regions, selection_bias
+from sfumato.public.density.joins import Joins, join_regions
+from sfumato.public.density.nested import NestedHistogram
+from sfumato.public.density.peak_tree import grow_peak_tree
+from sfumato.public.density.regions import Regions, regions_of_leaves
+from sfumato.public.density.scales import Layer, Scales
 from sfumato.public.density.stencils import adjacent_offsets
 from sfumato.public.density.tails import log_moments
-from sfumato.public.intervals import CONFIDENCE
 
-_NOTHING = 1e-9  # rows per cell: rounding leaves as much where nothing is
+# Tuned: docs/notes/density.md
+_PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of the layers, where there are enough rows
+_ROWS_PER_KERNEL = 4  # kernels that the rows must fill for a layer to show anything
+_EDGE_PRECISION = 20.0  # of the layer that shows where clusters end
+# The deepest valley that noise makes among n kernels grows as the largest of n normal numbers.
+_LESS_THAN_LARGEST = 1.9
+_LESS_IN_NOISE = 1.2  # where all variance is added noise, which is smooth within a leaf
 
-# Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
-FLOOR = 2.0  # standard deviations of the noise of an empty place: lower levels are not looked at
+_FALSE_CHANCE = 0.02  # largest probability that noise alone makes a region anywhere in an empty domain
+_RATES = 60  # candidate exponents of Chernoff's bound, which holds for any of them
 
-# Where little is known, a valley that takes a quarter of the height between bulk and nothing is enough, as
-# long as it is deeper than those of an even cloud. For the usual prominence; others scale all of it.
-_VALLEY_SHARE, _CLOUD_PROMINENCE, USUAL_PROMINENCE = 0.25, 1.6, 2.5
-
-_FALSE_CHANCE = 0.02  # largest probability that noise alone makes a cluster anywhere in an empty domain
-
-# Where a cluster ends, as a share of its typical density: low, because tails belong to it; but nearer to one
-# half, where a blurred edge is in its true place, if its edges are sharp and rows lie around it.
-_TAIL_SHARE = 0.1
-_EDGE_SHARE = 0.52
-# Rows lie around it if two things hold. Places below a share of the typical density hold enough of the rows,
+# Where a cluster ends. With rows around it: where there are as many more rows than around it as fewer than is
+# typical of it. With none around it: at a small share of its typical density, because tails belong to it.
+_TAIL_SHARE = 0.02
+# Rows lie around it if three things hold. Places below a share of the typical density hold enough of the rows,
 # tails of clusters included. The density two cells away from all places above a share, if it were that of the
-# whole domain, would make enough rows.
+# whole domain, would make enough rows. And it does not fall off farther away, as tails do.
 _OUTSIDE_SHARE, _OUTSIDE_ROWS = 0.3, 0.04
 _AWAY_SHARE, _AWAY_ROWS = 0.2, 0.01
+_NEAR, _FAR = 5, 17  # cells along the sides of a box that must not meet such places
+_FALLS_OFF, _STAYS = 0.25, 0.45  # the density far away over the one nearby
+_SURE = 2.0  # standard deviations of noise: it is a sign at one time as many, and sure at two
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +56,14 @@ class LevelTree:
     ----------
     positions : float array of shape (n_peaks, d)
     heights : float array of shape (n_peaks,)
-        Density at the peak, in rows per cell.
+        Density at the peak, in rows per cell of the fine grid.
     saddles : float array of shape (n_peaks,)
-        Density at which the peak joins a higher one; 0 if it never does.
+        Density on the border at which the peak's region joins another; 0 for the last one.
     parents : int array of shape (n_peaks,)
-        The higher peak, or -1 if none.
+        The peak of that other region, or -1 if none.
     prominences : float array of shape (n_peaks,)
-        How far the peak's bulk stands above the saddle, in standard deviations of the noise. If the side it
-        joins has a lower bulk, that one counts.
+        Depth of the valley between the two, in standard errors, as a multiple of what noise seldom makes. A
+        region of its own has at least the `prominence` of the cut.
     """
 
     positions: FloatArray
@@ -74,140 +74,175 @@ class LevelTree:
 
 
 class Levels:
-    """Smoothed density of a histogram, its noise, and its merge tree."""
+    """Smoothed densities of a histogram, the regions around their peaks, and how these join.
 
-    def __init__(self, histogram: NoisyHistogram) -> None:
-        grid = histogram.grid
-        self.histogram = histogram
-        smooth = gaussian_filter(
-            histogram.counts.reshape(grid.shape).astype(np.float64), 1.0, mode="constant"
+    Parameters
+    ----------
+    histogram : NestedHistogram
+    min_rows : float
+        Regions with fewer rows are joined to others first.
+    """
+
+    def __init__(self, histogram: NestedHistogram, min_rows: float = 0.0) -> None:
+        self.histogram, self.min_rows = histogram, min_rows
+        self.shape = histogram.grid.shape
+        scales = Scales.of(histogram)
+        rows = max(float(histogram.estimates.sum()), 1.0)
+        wanted = [p for p in _PRECISIONS if p == _PRECISIONS[0] or p * _ROWS_PER_KERNEL < rows]
+        layers = [scales.layer(precision) for precision in wanted]
+        self.edges: Layer = scales.layer(_EDGE_PRECISION)
+        tree = grow_peak_tree(
+            np.arange(histogram.grid.n_cells), layers[0].density, self.shape, adjacent_offsets(len(self.shape))
         )
-        self.cells = np.flatnonzero(smooth.ravel() > max(FLOOR * self.noise, _NOTHING)).astype(np.int64)
-        self.density: FloatArray = smooth.ravel()[self.cells]
-        self.tree: PeakTree = grow_peak_tree(
-            self.cells, self.density, grid.shape, adjacent_offsets(len(grid.shape))
+        self.peaks: IntArray = tree.peaks
+        self.heights: FloatArray = tree.heights
+        self.evidence: FloatArray = self._evidence(scales)
+        self.joins: Joins = join_regions(
+            self.peaks, self.shape, layers, np.array(wanted), self.evidence, min_rows
         )
 
-    @cached_property
-    def _kernel(self) -> FloatArray:
-        """Weights of the kernel along one column."""
-        impulse = np.zeros(11)
-        impulse[5] = 1.0
-        return np.asarray(gaussian_filter1d(impulse, 1.0, mode="constant"))
+    def _evidence(self, scales: Scales) -> FloatArray:
+        """Largest smoothed count in each region, as a multiple of what noise seldom makes anywhere."""
+        volumes = self.histogram.nested.volumes[self.histogram.nested.leaves]
+        found = np.zeros(len(volumes))
+        for size, density, noise in zip(scales.sizes, scales.densities, scales.noises, strict=True):
+            most = np.maximum(noise * self.unlikely(np.maximum(size / volumes, 1.0)), 1e-300)
+            np.maximum(found, density / most, out=found)
+        largest = np.zeros(len(self.heights))
+        np.maximum.at(largest, self.peaks, found)
+        return largest
 
-    @property
-    def _n_features(self) -> int:
-        return len(self.histogram.grid.shape)
-
-    @property
-    def own_weight(self) -> float:
-        """Weight of a cell's own count in its smoothed count."""
-        return float(self._kernel.max() ** self._n_features)
-
-    @property
-    def _concentration(self) -> float:
-        """Sum of the squared weights of the kernel: one over the number of cells it averages."""
-        return float((self._kernel**2).sum() ** self._n_features)
-
-    @property
-    def noise(self) -> float:
-        """Standard deviation of the noise of a smoothed count in an empty place."""
-        return math.sqrt(self.histogram.variance * self._concentration)
-
-    def _stable(self, density: FloatArray) -> FloatArray:
-        """Density on the scale where its noise has unit variance everywhere."""
-        variance = self.histogram.variance
-        raised = np.maximum(density, -0.99 * variance) + max(variance, 1e-9)
-        return np.asarray(2 * np.sqrt(raised / self._concentration))
+    def unlikely(self, n_counts: FloatArray) -> FloatArray:
+        """Standard deviations that the mean of so many noisy counts seldom exceeds anywhere (Chernoff)."""
+        noise = self.histogram.noise
+        log_chance = math.log(_FALSE_CHANCE / self.histogram.nested.n_cells)
+        sigma = math.sqrt(noise.variance) if noise.variance > 0 else 1.0
+        rates = np.geomspace(1e-3, 0.98, _RATES) / noise.scale
+        logs = log_moments(noise, rates)
+        table = 2.0 ** np.arange(0, 41)
+        limits = np.array([((n * logs - log_chance) / rates).min() / (sigma * math.sqrt(n)) for n in table])
+        return np.interp(np.log2(n_counts), np.arange(0, 41), limits)
 
     @cached_property
-    def least_height(self) -> float:
-        """Density that noise seldom reaches anywhere in an empty domain (Chernoff's bound over all cells)."""
-        log_chance = math.log(_FALSE_CHANCE / self.histogram.grid.n_cells)
-        if self.histogram.mechanism == "discrete Gaussian":
-            return self.noise * math.sqrt(-2 * log_chance)
-        weights, times = np.ones(1), np.ones(1)
-        for _ in range(self._n_features):  # distinct weights of the product of kernels, and how often each
-            products = np.multiply.outer(weights, self._kernel).round(12).ravel()
-            weights, place = np.unique(products, return_inverse=True)
-            times = np.bincount(place, np.repeat(times, len(self._kernel))).astype(np.float64)
-        rates = np.linspace(0, min(0.98 / self.histogram.scale, 50.0), 100)[1:] / weights.max()
-        logs = [times @ log_moments(self.histogram, rate * weights) for rate in rates]
-        return float(np.min((np.array(logs) - log_chance) / rates))
+    def noise_share(self) -> float:
+        """Part of the added noise in the variance of a count, in quadratic mean over the rows."""
+        rows = np.maximum(self.histogram.estimates, 0.0)
+        shares = self.histogram.variances / (self.histogram.variances + rows)
+        return float(np.average(shares, weights=rows)) if rows.any() else 1.0
 
     @cached_property
-    def prominences(self) -> FloatArray:
-        """How far the bulk of each peak stands above its saddle, or above nothing, in standard deviations."""
-        saddles = np.maximum(self.tree.saddles, 0.0)
-        return self._stable(self.tree.bulks) - self._stable(saddles)
+    def least_score(self) -> float:
+        """Depth of a valley, in standard errors, that noise seldom makes."""
+        largest = math.sqrt(2 * math.log(max(self.joins.n_kernels, 1.0)))
+        return max(0.1, largest - _LESS_THAN_LARGEST - _LESS_IN_NOISE * self.noise_share)
 
-    def standing(self, prominence: float, n_clusters: int | None) -> NDArray[np.bool_]:
-        """Peaks that are clusters: those of enough prominence, or the `n_clusters` most prominent."""
+    def separate(self, prominence: float, n_clusters: int | None) -> IntArray:
+        """Region of each cell after joining: by the depth of valleys, or until `n_clusters` are left.
+
+        Regions that noise alone may have made, or that are too small, are -1.
+        """
         if n_clusters is None:
-            heights = self._stable(self.tree.bulks) - self._stable(np.zeros(1))
-            usual = np.clip(_VALLEY_SHARE * heights, _CLOUD_PROMINENCE, USUAL_PROMINENCE)
-            least = usual * (prominence / USUAL_PROMINENCE)
-            alone = self.tree.parents < 0
-            return np.where(alone, self.tree.heights >= self.least_height, self.prominences >= least)
-        order = np.argsort(-self.prominences, kind="stable")
-        stands = np.zeros(self.tree.n_peaks, dtype=bool)
-        stands[order[:n_clusters]] = True
-        return stands
+            n_joins = self.joins.n_before(self.least_score * prominence)
+        else:
+            n_joins = max(0, self.joins.n_regions - n_clusters)
+        owners = self.joins.owners(n_joins)
+        evident, rows = np.zeros((2, self.joins.n_regions))
+        np.maximum.at(evident, owners, self.evidence)
+        np.add.at(rows, owners[self.peaks], self.edges.density)
+        stands = (evident >= 1) & (rows >= self.min_rows)
+        number = np.where(stands, np.cumsum(np.isin(np.arange(len(owners)), owners) & stands) - 1, -1)
+        return np.asarray(number[owners][self.peaks], dtype=np.int64)
 
     def above(self, level: float) -> IntArray:
-        """Clusters of the cells at or above a level: their connected components."""
-        stands = (self.tree.heights >= level) & (self.tree.saddles < level)
-        return np.where(self.density >= level, self.tree.clusters(stands), -1)
+        """Connected places at or above a level; -1 elsewhere. Places that noise may have made do not count."""
+        found = label((self.edges.density >= level).reshape(self.shape), np.ones((3,) * len(self.shape)))[0].ravel()
+        evident = np.zeros(int(found.max()) + 1)
+        np.maximum.at(evident, found, self.evidence[self.peaks])
+        stands = (evident >= 1) & (np.arange(len(evident)) > 0)
+        return np.asarray(np.where(stands, np.cumsum(stands) - 1, -1)[found], dtype=np.int64)
 
     def floors(self, labels: IntArray) -> FloatArray:
         """Density at which each cluster ends."""
         n_clusters = int(labels.max(initial=-1)) + 1
-        inside = labels >= 0
-        mass = np.bincount(labels[inside], self.density[inside], n_clusters)
-        squares = np.bincount(labels[inside], self.density[inside] ** 2, n_clusters)
-        typical = squares / np.maximum(mass, 1e-300)
         if not n_clusters:
-            return typical
-        fringe = inside & (self.density < typical[labels] / 2)
-        fringes = np.bincount(labels[fringe], self.density[fringe], n_clusters) / np.maximum(mass, 1e-300)
-        of_normal = float(chi2.sf(2 * math.log(2 * 2 ** (self._n_features / 2)), self._n_features))
-        sharp = ((of_normal - fringes) / (0.16 * of_normal)).clip(0, 1)
-        around = self._rows_around(labels, typical)
-        return np.asarray(typical * (_TAIL_SHARE + (_EDGE_SHARE - _TAIL_SHARE) * sharp * around))
+            return np.zeros(0)
+        density, inside = self.edges.density, labels >= 0
+        typical = _typical(labels[inside], density[inside], n_clusters)
+        around, share = self._surroundings(labels, typical)
+        ends = self._ends(labels, np.sqrt(around * typical), n_clusters)
+        return np.asarray(share * ends + (1 - share) * _TAIL_SHARE * typical)
 
-    def _rows_around(self, labels: IntArray, typical: FloatArray) -> float:
-        """How clearly rows lie around the clusters, beyond their tails: from 0 (none seen) to 1."""
-        counts, shape = self.histogram.counts, self.histogram.grid.shape
-        relative = np.where(labels >= 0, self.density / typical[labels], 0.0)
-        total = max(1, int(counts.sum()))
-        outside = 1 - float(counts[self.cells[relative >= _OUTSIDE_SHARE]].sum()) / total
-        near = np.zeros(len(counts), dtype=np.uint8)
-        near[self.cells[relative >= _AWAY_SHARE]] = 1
-        away = maximum_filter(near.reshape(shape), 5, mode="constant").ravel() == 0  # by more than two cells
-        spread = float(counts[away].mean()) * len(counts) / total if away.any() else 0.0
-        return float(np.clip(min(outside / _OUTSIDE_ROWS, spread / _AWAY_ROWS), 0.0, 1.0))
+    def _ends(self, labels: IntArray, least: FloatArray, n_clusters: int) -> FloatArray:
+        """Smoothed density down to which each cluster has more rows than `least` per cell.
+
+        Blurred edges have a high smoothed density, but few rows. So cells are taken in the order of their
+        smoothed density, as long as the counts themselves make up for `least`.
+        """
+        inside = np.flatnonzero(labels >= 0)
+        order = inside[np.lexsort((-self.edges.density[inside], labels[inside]))]
+        gains = np.cumsum(self.histogram.nested.spread(self.histogram.estimates).ravel()[order] - least[labels[order]])
+        borders = np.searchsorted(labels[order], np.arange(n_clusters + 1))
+        ends = np.zeros(n_clusters)
+        for k, (first, last) in enumerate(pairwise(borders)):
+            ends[k] = self.edges.density[order[first + int(np.argmax(gains[first:last]))]]
+        return ends
+
+    def _surroundings(self, labels: IntArray, typical: FloatArray) -> tuple[float, float]:
+        """Density away from all clusters, and how clearly rows lie there: from 0 (none seen) to 1."""
+        nested, counts = self.histogram.nested, self.histogram.estimates
+        relative = np.where(labels >= 0, self.edges.density / np.append(typical, 1.0)[labels], 0.0)
+        total = max(1.0, float(counts.sum()))
+        rows = nested.spread(counts).ravel()
+        outside = 1 - float(rows[relative >= _OUTSIDE_SHARE].sum()) / total
+        dense = (relative >= _AWAY_SHARE).reshape(self.shape).view(np.uint8)
+        away, farther = (maximum_filter(dense, side, mode="constant").ravel() == 0 for side in (_NEAR, _FAR))
+        if not away.any():
+            return 0.0, 0.0
+        around = max(float(rows[away].mean()), 0.0)
+        far = float(rows[farther].mean()) if farther.any() else 0.0
+        noise = math.sqrt(float(nested.spread(self.histogram.variances).ravel()[away].sum())) / away.sum()
+        stays = (far - _FALLS_OFF * around) / max((_STAYS - _FALLS_OFF) * around, 1e-300)
+        share = min(outside / _OUTSIDE_ROWS, around * len(rows) / total / _AWAY_ROWS, stays)
+        share = min(share, around / max(_SURE * noise, 1e-300) - 1)
+        return around, float(np.clip(share, 0.0, 1.0))
 
     def published(self) -> LevelTree:
         """The tree with positions of its peaks."""
-        grid, tree = self.histogram.grid, self.tree
-        first = np.full(tree.n_peaks, -1, dtype=np.int64)
-        highest = np.argsort(self.density, kind="stable")
-        first[tree.peaks[highest]] = self.cells[highest]  # the last one written is the peak itself
-        at = (
-            np.stack(np.unravel_index(first, grid.shape), axis=1)
-            if tree.n_peaks
-            else np.empty((0, len(grid.shape)))
-        )
-        positions = np.array(grid.low) + (at + 0.5) * grid.widths
+        grid, joins = self.histogram.grid, self.joins
+        n_peaks = joins.n_regions
+        tops = np.full(n_peaks, -1, dtype=np.int64)
+        highest = np.argsort(self.edges.density, kind="stable")
+        tops[self.peaks[highest]] = highest  # the last one written is the densest
+        parents = np.full(n_peaks, -1, dtype=np.int64)
+        saddles, prominences = np.zeros(n_peaks), np.full(n_peaks, np.inf)
+        level = self.heights.copy()
+        for (stays, joined), score, saddle in zip(joins.pairs, joins.scores, joins.saddles, strict=True):
+            level[stays] = min(saddle, level[stays], level[joined])
+            parents[joined], saddles[joined] = stays, level[stays]
+            prominences[joined] = max(score, 0.0) / max(self.least_score, 1e-9)
+        order = np.argsort(-self.heights, kind="stable")
+        rank = np.empty(n_peaks + 1, dtype=np.int64)
+        rank[order], rank[n_peaks] = np.arange(n_peaks), -1
         return LevelTree(
-            positions, tree.heights, np.maximum(tree.saddles, 0.0), tree.parents, self.prominences
+            grid.centers_of(tops[order]),
+            self.heights[order],
+            saddles[order],
+            rank[parents[order]],
+            prominences[order],
         )
+
+
+def _typical(labels: IntArray, density: FloatArray, n_clusters: int) -> FloatArray:
+    """Mean density of each cluster, weighted by itself."""
+    mass = np.bincount(labels, density, n_clusters)
+    found: FloatArray = np.bincount(labels, density**2, n_clusters) / np.maximum(mass, 1e-300)
+    return found
 
 
 def cut_levels(
     levels: Levels, prominence: float, n_clusters: int | None = None, level: float | None = None
 ) -> Regions:
-    """Clusters of a smoothed density: significant peaks, the most prominent peaks, or all above a level.
+    """Clusters of a smoothed density: those that valleys separate, a number of them, or all above a level.
 
     Parameters
     ----------
@@ -215,18 +250,20 @@ def cut_levels(
     prominence : float
     n_clusters : int, optional
     level : float, optional
-        In rows per cell.
+        In rows per cell of the fine grid.
     """
-    if level is not None:
+    if level is None:
+        labels = levels.separate(prominence, n_clusters)
+        floors = levels.floors(labels)
+    else:
         labels = levels.above(level)
         floors = np.full(int(labels.max(initial=-1)) + 1, level)
-    else:
-        labels = levels.tree.clusters(levels.standing(prominence, n_clusters))
-        floors = levels.floors(labels)
-    labels = np.where(levels.density < floors[labels], -1, labels) if len(floors) else labels
-    kept, histogram = labels >= 0, levels.histogram
-    bias = selection_bias(
-        levels.density[kept], labels[kept], floors, levels.noise, histogram.variance * levels.own_weight
-    )
-    order = np.argsort(levels.cells[kept])
-    return measured_regions(histogram, 1, levels.cells[kept][order], labels[kept][order], bias, CONFIDENCE)
+    kept = levels.edges.density >= np.append(floors, np.inf)[labels]
+    return regions_of_leaves(levels.histogram, np.where(kept, labels, -1), levels.edges, floors, levels.unlikely)
+
+
+def noise_in_empty_places(levels: Levels) -> float:
+    """Typical standard deviation of the noise of the smoothed density where nothing is."""
+    edges = levels.edges
+    return float(np.median(edges.density / np.sqrt(edges.precision)))
+

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,13 @@ from scipy.stats import norm
 from sfumato.domain import FloatArray, Grid, IntArray, check_shape
 from sfumato.errors import ParameterError
 from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.nested import NestedHistogram
+from sfumato.public.density.scales import Layer
 from sfumato.public.density.spans import Span
 from sfumato.public.density.tails import allowances
+from sfumato.public.intervals import CONFIDENCE
 
+_LAPLACE_EXCESS = 0.08  # of the 95 % interval of one count
 _FEW_CELLS = 32  # up to here the law of a sum is computed; beyond, a normal law shows the same digits
 
 
@@ -26,6 +31,7 @@ class Regions:
     labels: IntArray  # span of each cell. Spans are numbered from the largest count down
     counts: FloatArray  # (n_spans, 3); estimated number of rows, and the ends of its interval
     confidence: float
+    strengths: FloatArray | None = None  # of each cell, from 0 to 1: its density over the span's typical one
 
     def check(self) -> None:
         """Raise if the parts do not fit together, as in a damaged file."""
@@ -34,6 +40,8 @@ class Regions:
         check_shape("labels", self.labels, len(self.cells))
         if not np.array_equal(np.unique(self.labels), np.arange(self.n_spans)):
             raise ParameterError(f"`labels` must name each of the {self.n_spans} spans")
+        if self.strengths is not None:
+            check_shape("strengths", self.strengths, len(self.cells))
         if (self.counts < 0).any() or not 0 < self.confidence < 1:
             raise ParameterError("`counts` must be at least 0, and `confidence` between 0 and 1")
 
@@ -53,11 +61,20 @@ class Regions:
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Span of each row, or -1 for none. Rows outside the grid count in the nearest cell."""
+        return np.append(self.labels, -1)[self._places(rows)]
+
+    def strength(self, rows: FloatArray) -> FloatArray:
+        """How dense each row's place is, relative to what is typical of its span, at most 1; 0 outside."""
+        known = np.ones(len(self.cells)) if self.strengths is None else self.strengths
+        return np.append(known, 0.0)[self._places(rows)]
+
+    def _places(self, rows: FloatArray) -> IntArray:
+        """Position of each row's cell among the cells, -1 if it is not there."""
         if not len(self.cells):
             return np.full(len(rows), -1, dtype=np.int64)
         index = self.grid.index(rows)
         place = np.searchsorted(self.cells, index).clip(max=len(self.cells) - 1)
-        return np.where(self.cells[place] == index, self.labels[place], -1)
+        return np.where(self.cells[place] == index, place, -1)
 
     def spans(self) -> tuple[Span, ...]:
         """Spans as objects, the largest first."""
@@ -121,6 +138,75 @@ def measured_regions(
     rank = np.empty(n_spans, dtype=np.int64)
     rank[order] = np.arange(n_spans)
     return Regions(fine, cells, rank[labels], table[order], confidence)
+
+
+def regions_of_leaves(
+    histogram: NestedHistogram,
+    labels: IntArray,
+    edges: Layer,
+    floors: FloatArray,
+    unlikely: Callable[[FloatArray], FloatArray],
+) -> Regions:
+    """Regions of whole leaves with estimated counts: a leaf belongs to what most of its cells belong to.
+
+    Parameters
+    ----------
+    histogram : NestedHistogram
+    labels : int array
+        Label of each fine cell, -1 for none.
+    edges : Layer
+        The density that decided on the labels.
+    floors : float array of shape (n_spans,)
+        Density at which each span ends.
+    unlikely : callable
+        Standard deviations that noise in so many counts seldom exceeds. Spans must hold more than that.
+    """
+    nested, n_spans = histogram.nested, len(floors)
+    owner = _majority(nested.leaves, labels, nested.n_cells, n_spans)
+    leaves = np.flatnonzero(owner >= 0)
+    estimate, std = histogram.totals(leaves, owner[leaves], n_spans)
+    estimate -= _leaf_bias(histogram, owner, edges, floors)
+    n_leaves = np.bincount(owner[leaves], minlength=n_spans)
+    # Of very few counts, Laplace noise has wider tails than normal noise of the same variance.
+    beyond = norm.isf((1 - CONFIDENCE) / 2) * (1 + _LAPLACE_EXCESS / np.maximum(n_leaves, 1)) * std
+    table = np.stack([estimate, estimate - beyond, estimate + beyond], axis=1).clip(min=0)
+    order = np.argsort(-table[:, 0], kind="stable")
+    sure = (n_leaves > 0) & (estimate > std * unlikely(np.maximum(n_leaves, 1.0)))
+    order = order[sure[order]]
+    rank = np.full(n_spans + 1, -1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    of_cells = rank[owner[nested.leaves]]
+    cells = np.flatnonzero(of_cells >= 0).astype(np.int64)
+    found = of_cells[cells]
+    density = edges.density[cells]
+    mass = np.maximum(np.bincount(found, density, len(order)), 1e-300)
+    strengths = (density / (np.bincount(found, density**2, len(order)) / mass)[found]).clip(0.0, 1.0)
+    return Regions(nested.fine, cells, found, table[order], CONFIDENCE, strengths.round(3))
+
+
+def _majority(leaves: IntArray, labels: IntArray, n_leaves: int, n_spans: int) -> IntArray:
+    """Most frequent label of the fine cells of each leaf."""
+    pairs, times = np.unique(leaves * (n_spans + 1) + labels + 1, return_counts=True)
+    leaf, found = np.divmod(pairs, n_spans + 1)
+    order = np.argsort(times, kind="stable")
+    owner = np.full(n_leaves, -1, dtype=np.int64)
+    owner[leaf[order]] = found[order] - 1  # the last one written is the most frequent
+    return owner
+
+
+def _leaf_bias(
+    histogram: NestedHistogram, owner: IntArray, edges: Layer, floors: FloatArray
+) -> FloatArray:
+    """Expected excess of the count of each span, because its leaves were chosen for being large."""
+    nested, d = histogram.nested, len(histogram.grid.shape)
+    share = 1 / nested.volumes[nested.leaves]
+    mean = [np.bincount(nested.leaves, share * values, nested.n_cells) for values in edges]
+    density, kernel, precision = mean
+    own_weight = np.minimum(nested.volumes / (math.sqrt(2 * math.pi) * kernel) ** d, 1.0)
+    spread = np.maximum(density / np.sqrt(precision), 1e-300)
+    near = (owner >= 0) & (density < np.append(floors, 0.0)[owner] + spread)
+    gain = histogram.variances * own_weight / nested.volumes
+    return np.bincount(owner[near], gain[near] / spread[near], len(floors))
 
 
 def selection_bias(

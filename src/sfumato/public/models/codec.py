@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from sfumato.domain import Domain, FloatArray, Grid, IntArray, Measure, Unit
 from sfumato.domain.blocks import Block
 from sfumato.domain.columns import Columns, Coordinate, Described
+from sfumato.domain.nested import NestedGrid
 from sfumato.domain.sparse import Sparse
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ReleaseError
 from sfumato.public.cells import CellSynopsis
 from sfumato.public.density.dbscan import Guarantee
 from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.models.base import LARGEST_FLOAT
@@ -46,6 +48,8 @@ PUBLISHABLE: dict[str, type[Any]] = {
         DensityModel,
         Guarantee,
         NoisyHistogram,
+        NestedHistogram,
+        NestedGrid,
         Regions,
         GridSynopsis,
         CellSynopsis,

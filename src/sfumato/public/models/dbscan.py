@@ -28,6 +28,7 @@ class DBSCANModel(SpannedModel):
     metric : {"euclidean", "geo"}
     """
 
+    histogram: NoisyHistogram
     guarantee: Guarantee
     eta: float
     valleys: bool

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.errors import ParameterError
 from sfumato.public.density.geometry import Metric
 from sfumato.public.density.levels import Levels, LevelTree, cut_levels
+from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.models.spanned import SpannedModel
 
 
@@ -18,15 +19,17 @@ class DensityModel(SpannedModel):
 
     Parameters
     ----------
-    histogram : NoisyHistogram
-        With all cells of its grid.
+    histogram : NestedHistogram
     regions : Regions
     prominence : float
     metric : {"euclidean", "geo"}
+    min_rows : float
     """
 
+    histogram: NestedHistogram
     prominence: float
     metric: Metric
+    min_rows: float = 0.0
 
     @classmethod
     def of(
@@ -38,15 +41,16 @@ class DensityModel(SpannedModel):
         level: float | None = None,
     ) -> DensityModel:
         """Cut the tree of a smoothed density. See `cut_levels`."""
-        model = cls(levels.histogram, cut_levels(levels, prominence, n_clusters, level), prominence, metric)
+        regions = cut_levels(levels, prominence, n_clusters, level)
+        model = cls(levels.histogram, regions, prominence, metric, levels.min_rows)
         vars(model)["levels"] = levels  # what the cached property would compute again
         return model
 
     def check(self) -> None:
         """Refuse parts that do not fit together, as a damaged file may hold."""
         super().check()
-        if not self.histogram.is_dense or self.prominence <= 0:
-            raise ParameterError("a tree must have all cells and a positive `prominence`, got others")
+        if self.prominence <= 0 or self.min_rows < 0:
+            raise ParameterError("`prominence` must be positive and `min_rows` at least 0, got others")
 
     def cut(self, n_clusters: int | None = None, level: float | None = None) -> DensityModel:
         """The same tree cut elsewhere. This post-processing costs no budget."""
@@ -54,8 +58,8 @@ class DensityModel(SpannedModel):
 
     @cached_property
     def levels(self) -> Levels:
-        """The smoothed density."""
-        return Levels(self.histogram)
+        """The smoothed density and its regions."""
+        return Levels(self.histogram, self.min_rows)
 
     @cached_property
     def tree(self) -> LevelTree:

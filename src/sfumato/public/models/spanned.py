@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.density.regions import Regions, check_same_columns
 from sfumato.public.density.spans import Span
 from sfumato.public.exports.exported import Exported, exported_spans
@@ -19,7 +20,7 @@ from sfumato.public.intervals import Sizes
 class SpannedModel(ABC):
     """Spans: areas where the rows lie dense, found from a noisy histogram."""
 
-    histogram: NoisyHistogram
+    histogram: NoisyHistogram | NestedHistogram
     regions: Regions
 
     def check(self) -> None:
@@ -63,10 +64,13 @@ class SpannedModel(ABC):
 
     def moved(self, measure: Measure) -> Self:
         """The same spans in other units."""
-        histogram = replace(self.histogram, grid=self.histogram.grid.moved(measure))
         regions = replace(self.regions, grid=self.regions.grid.moved(measure))
-        return replace(self, histogram=histogram, regions=regions)
+        return replace(self, histogram=self.histogram.moved(measure), regions=regions)
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Span of each row, or -1 outside all spans."""
         return self.regions.predict(rows)
+
+    def strength(self, rows: FloatArray) -> FloatArray:
+        """How dense each row's place is, relative to what is typical of its span, at most 1; 0 outside."""
+        return self.regions.strength(rows)
