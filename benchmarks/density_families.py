@@ -57,7 +57,9 @@ def shares(n_rows: int, weights: Sequence[float]) -> list[int]:
     return np.diff(borders).tolist()
 
 
-def disc(rng: np.random.Generator, n: int, at: Sequence[float], radius: float, stretch: float = 1.0) -> np.ndarray:
+def disc(
+    rng: np.random.Generator, n: int, at: Sequence[float], radius: float, stretch: float = 1.0
+) -> np.ndarray:
     turn, distance = rng.uniform(0, 2 * np.pi, n), radius * np.sqrt(rng.random(n))
     return np.stack([distance * np.cos(turn) * stretch, distance * np.sin(turn)], axis=1) + at
 
@@ -76,7 +78,9 @@ def arc(
     return np.stack([distance * np.cos(turn), distance * np.sin(turn)], axis=1) + at
 
 
-def bar(rng: np.random.Generator, n: int, start: Sequence[float], end: Sequence[float], thickness: float) -> np.ndarray:
+def bar(
+    rng: np.random.Generator, n: int, start: Sequence[float], end: Sequence[float], thickness: float
+) -> np.ndarray:
     start, end = np.array(start, dtype=float), np.array(end, dtype=float)
     along = end - start
     across = np.array([-along[1], along[0]]) / np.hypot(*along)
@@ -84,13 +88,24 @@ def bar(rng: np.random.Generator, n: int, start: Sequence[float], end: Sequence[
 
 
 def wave(
-    rng: np.random.Generator, n: int, left: float, right: float, height: float, swing: float, length: float, thickness: float
+    rng: np.random.Generator,
+    n: int,
+    left: float,
+    right: float,
+    height: float,
+    swing: float,
+    length: float,
+    thickness: float,
 ) -> np.ndarray:
     x = rng.uniform(left, right, n)
-    return np.stack([x, height + swing * np.sin(2 * np.pi * x / length) + thickness * rng.uniform(-0.5, 0.5, n)], axis=1)
+    return np.stack(
+        [x, height + swing * np.sin(2 * np.pi * x / length) + thickness * rng.uniform(-0.5, 0.5, n)], axis=1
+    )
 
 
-def spiral(rng: np.random.Generator, n: int, first: float, turns: float, pitch: float, spread: float) -> np.ndarray:
+def spiral(
+    rng: np.random.Generator, n: int, first: float, turns: float, pitch: float, spread: float
+) -> np.ndarray:
     """An arm that begins at angle `first` (in turns), evenly filled along its length."""
     t = turns * np.sqrt(rng.uniform(0.06, 1.0, n))
     angle = 2 * np.pi * (t + first)
@@ -98,7 +113,9 @@ def spiral(rng: np.random.Generator, n: int, first: float, turns: float, pitch: 
     return X + rng.normal(0.0, spread, X.shape)
 
 
-def normal(rng: np.random.Generator, n: int, at: Sequence[float], spread: float | Sequence[float], turn: float = 0.0) -> np.ndarray:
+def normal(
+    rng: np.random.Generator, n: int, at: Sequence[float], spread: float | Sequence[float], turn: float = 0.0
+) -> np.ndarray:
     X = rng.normal(0.0, 1.0, (n, 2)) * spread
     c, s = np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)
     return X @ np.array([[c, s], [-s, c]]) + at
@@ -122,12 +139,17 @@ def numbered(parts: Sequence[np.ndarray]) -> list[Part]:
 
 
 def two_spirals(rng: np.random.Generator, n: int) -> list[Part]:
-    return numbered([spiral(rng, m, first, 2.0, 1.0, 0.05) for m, first in zip(shares(n, [1, 1]), (0, 0.5), strict=True)])
+    return numbered(
+        [spiral(rng, m, first, 2.0, 1.0, 0.05) for m, first in zip(shares(n, [1, 1]), (0, 0.5), strict=True)]
+    )
 
 
 def three_spirals(rng: np.random.Generator, n: int) -> list[Part]:
     return numbered(
-        [spiral(rng, m, first, 1.2, 1.0, 0.04) for m, first in zip(shares(n, [3, 2, 2]), (0, 1 / 3, 2 / 3), strict=True)]
+        [
+            spiral(rng, m, first, 1.2, 1.0, 0.04)
+            for m, first in zip(shares(n, [3, 2, 2]), (0, 1 / 3, 2 / 3), strict=True)
+        ]
     )
 
 
@@ -174,7 +196,9 @@ def straight_bands(rng: np.random.Generator, n: int) -> list[Part]:
 
 def wavy_bands(rng: np.random.Generator, n: int) -> list[Part]:
     sizes = shares(n, [1, 1, 1, 1])
-    waves = [wave(rng, m, -4, 4, h, 0.5, 4.0, 0.6) for m, h in zip(sizes, (-1.2, -0.4, 0.4, 1.2), strict=True)]
+    waves = [
+        wave(rng, m, -4, 4, h, 0.5, 4.0, 0.6) for m, h in zip(sizes, (-1.2, -0.4, 0.4, 1.2), strict=True)
+    ]
     return numbered(waves)
 
 
@@ -301,7 +325,10 @@ def nine_curves(rng: np.random.Generator, n: int) -> list[Part]:
 
 
 def stretched_normals(rng: np.random.Generator, n: int) -> list[Part]:
-    turns, places = (0.1, 0.35, 0.0, 0.2, 0.45), [(-2.4, 1.4), (-1.8, -1.6), (0.6, 0.2), (2.6, 1.8), (2.6, -1.6)]
+    turns, places = (
+        (0.1, 0.35, 0.0, 0.2, 0.45),
+        [(-2.4, 1.4), (-1.8, -1.6), (0.6, 0.2), (2.6, 1.8), (2.6, -1.6)],
+    )
     sizes = shares(n, [4, 3, 2, 2, 1])
     return numbered(
         [normal(rng, m, at, (0.7, 0.16), turn) for m, at, turn in zip(sizes, places, turns, strict=True)]
@@ -339,7 +366,11 @@ def islands(rng: np.random.Generator, n: int) -> list[Part]:
     for i, (m, at) in enumerate(zip(shares(n, layout.uniform(0.3, 3.0, 12)), places, strict=True)):
         turn = layout.uniform(0, 2 * np.pi)
         tip = 1.5 * np.array([np.cos(turn), np.sin(turn)])
-        kind = (disc(rng, m, at, layout.uniform(0.4, 1.5)), arc(rng, m, at, 1.3, 0.3), bar(rng, m, at - tip, at + tip, 0.3))
+        kind = (
+            disc(rng, m, at, layout.uniform(0.4, 1.5)),
+            arc(rng, m, at, 1.3, 0.3),
+            bar(rng, m, at - tip, at + tip, 0.3),
+        )
         parts.append(kind[i % 3])
     return numbered(parts)
 
@@ -351,13 +382,17 @@ FAMILIES = {
     family.name: family
     for family in (
         Family("two spirals", "chosen", (2_000, 20_000), SQUARE, two_spirals),
-        Family("three spirals", "reported", (2_100, 700, 7_000, 70_000), ([-1.5] * 2, [1.5] * 2), three_spirals),
+        Family(
+            "three spirals", "reported", (2_100, 700, 7_000, 70_000), ([-1.5] * 2, [1.5] * 2), three_spirals
+        ),
         Family("nested rings", "chosen", (1_500, 15_000), SQUARE, nested_rings),
         Family("rings in rings", "reported", (3_000, 1_000, 10_000, 100_000), BOX, rings_in_rings),
         Family("bridged discs", "chosen", (4_000,), BOX, bridged_discs, 0.05),
         Family("dumbbells", "reported", (4_200, 1_400, 14_000, 140_000), BOX, dumbbells, 0.08),
         Family("straight bands", "chosen", (6_000,), BOX, straight_bands, 0.05),
-        Family("wavy bands", "reported", (8_000, 2_000, 32_000), ([-5.0, -2.5], [5.0, 2.5]), wavy_bands, 0.05),
+        Family(
+            "wavy bands", "reported", (8_000, 2_000, 32_000), ([-5.0, -2.5], [5.0, 2.5]), wavy_bands, 0.05
+        ),
         Family("three densities", "chosen", (3_000,), ([-7.0, -4.0], [4.0, 4.0]), three_densities),
         Family("dense in sparse", "reported", (4_500, 1_500, 15_000, 150_000), BOX, dense_in_sparse),
         Family("plain shapes", "chosen", (3_000,), BOX, _plain_shapes),

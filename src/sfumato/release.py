@@ -16,6 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
@@ -107,11 +108,7 @@ class Release:
         missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
         if self.sparse is not None:
             return holder.labels_of_sparse(X, self.sparse, missing, self.domain, self.label)
-        rows = numbers(X)
-        if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
-            got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
-            raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
-        return holder.labels_of_rows(rows, missing, self.domain, self.label)
+        return holder.labels_of_rows(self._checked_rows(X), missing, self.domain, self.label)
 
     @cached_property
     def measured_model(self) -> Model:
@@ -121,6 +118,41 @@ class Release:
     def label(self, rows: FloatArray) -> IntArray:
         """Cluster of each row of finite coordinates, in the units of the columns."""
         return self.measured_model.predict(self.domain.measure.of(rows))
+
+    def strengths(self, X: ArrayLike) -> FloatArray:
+        """How firmly each row of a table belongs to its span, from 0 (outside) to 1. Not private.
+
+        The density at the row's place over the density that is typical of the span, at most 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            A table, or a path to one, as for `predict`.
+        """
+        self._check_spans()
+        if self.reading is not None:
+            found = holder.values(X, self.reading, self.domain, self._strength, 1)
+        else:
+            missing: Literal["error", "drop"] = (
+                "drop" if self.parameters.get("missing") == "drop" else "error"
+            )
+            found = holder.values_of_rows(self._checked_rows(X), missing, self.domain, self._strength, 1)
+        return np.nan_to_num(found[:, 0])
+
+    def _check_spans(self) -> None:
+        if not hasattr(self.model, "strength"):
+            raise ParameterError(f"{self.method} has no spans: use DensityTree or DPDBSCAN for strengths")
+
+    def _strength(self, rows: FloatArray) -> FloatArray:
+        model: Any = self.measured_model
+        return np.asarray(model.strength(self.domain.measure.of(rows)))[:, None]
+
+    def _checked_rows(self, X: ArrayLike) -> FloatArray:
+        rows = numbers(X)
+        if rows.ndim != 2 or rows.shape[1] != self.model.n_features:
+            got = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimension(s)"
+            raise DataError(f"`X` must have rows of {self.model.n_features} columns, got {got}")
+        return rows
 
     def predict_spark(self, frame: Any, column: str = "cluster") -> Any:
         """Add the cluster of each row to a Spark data frame, on its workers. The labels are not private.
@@ -137,7 +169,11 @@ class Release:
         return holder.labelled_frame(frame, self.reading, self.domain, self.label, column)
 
     def predict_files(
-        self, X: str | os.PathLike[str] | TextTable, column: str = "cluster", keep: Sequence[str] = ()
+        self,
+        X: str | os.PathLike[str] | TextTable,
+        column: str = "cluster",
+        keep: Sequence[str] = (),
+        strengths: str | None = None,
     ) -> Iterator[Any]:
         """Clusters of the rows of a table in files, batch by batch. The labels are not private.
 
@@ -152,6 +188,8 @@ class Release:
             Name of the column of labels.
         keep : sequence of str
             Columns of the table to keep.
+        strengths : str, optional
+            Name of a further column, with what `strengths` returns.
 
         Returns
         -------
@@ -163,7 +201,10 @@ class Release:
         if len(reading.coordinates) != self.model.n_features:
             got = len(reading.coordinates)
             raise DataError(f"the files must have {self.model.n_features} columns, got {got}")
-        return holder.labelled_batches(X, reading, self.domain, keep, self.label, column)
+        if strengths is not None:
+            self._check_spans()
+        computed = {} if strengths is None else {strengths: self._strength}
+        return holder.labelled_batches(X, reading, self.domain, keep, self.label, column, computed)
 
     def at(self, n_clusters: int) -> Release:
         """The same release with another number of clusters, from its noisy cells or grid. Spends nothing.

@@ -31,6 +31,13 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(metavar="A,B", help="Columns of the table to copy, e.g. --keep cab.")
     ] = None,
+    strengths: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of one more column: how firmly a row belongs to its span, from 0 to 1.",
+        ),
+    ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     *,
@@ -38,8 +45,11 @@ def predict(
 ) -> None:
     """Write the cluster of each row of a table. Spends nothing; the labels are not private."""
     kept = options.split(keep) or []
-    if column in kept:
-        raise ParameterError(f"`--column` must differ from the columns that are kept, got {column!r}")
+    if column in kept or strengths in (column, *kept):
+        raise ParameterError(
+            "`--column` and `--strengths` must differ from each other and from the columns that are kept, "
+            f"got {column!r} and {strengths!r}"
+        )
     if out.suffix not in FORMATS:
         raise ParameterError(f"`--out` must end in {' or '.join(FORMATS)}, got {str(out)!r}")
     check_new(out, force=force)
@@ -48,7 +58,7 @@ def predict(
     found = load(release)
     table = described(data, written, {}, None if found.reading is None else found.reading.text)
     with whole_file(out) as temporary:
-        _write(temporary, found.predict_files(table, column, kept))
+        _write(temporary, found.predict_files(table, column, kept, strengths))
     if not quiet:
         say(f"Labels in {out} describe single rows: they are not private. Do not publish them.")
 

@@ -34,6 +34,7 @@ _ROWS_PER_LEAF = 2.0  # at epsilon 1, in inverse proportion to it
 _LEAF_BITS = 6  # a cell of the outline has at most 2^6 leaves
 _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
 
+_PLACES = 0.3  # on a map, the share of its typical density at which a place ends
 _LEAST_SIDE = 4  # cells per column: with fewer there is nothing to smooth
 _BYTES_PER_FINE_CELL = 600  # all smoothed densities and layers
 # A limit: up to 3^d neighbours of each cell are looked up, which takes seconds. It allows 11 cells per column
@@ -44,11 +45,11 @@ _MOST_LOOKUPS = 1.3e9
 class DensityTree(DensityClusterer):
     """Find clusters of any shape, and their number, without a radius or a minimum density.
 
-    A coarse outline of the table is released first. Where it shows many rows, its cells are cut into smaller ones,
-    whose counts are released too. They are smoothed at many scales: narrowly where rows are many, widely where
-    they are few. Peaks are joined unless a valley between them is deeper, at some scale, than noise makes
-    likely. Everything after the release is free: `cut` takes any number of clusters or any level. Best in two
-    and three columns.
+    A coarse outline of the table is released first. Where it shows many rows, its cells are cut into smaller
+    ones, whose counts are released too. They are smoothed at many scales: narrowly where rows are many,
+    widely where they are few. Peaks are joined unless a valley between them is deeper, at some scale, than
+    noise makes likely. Everything after the release is free: `cut` takes any number of clusters or any level.
+    Best in two and three columns.
 
     Parameters
     ----------
@@ -61,6 +62,10 @@ class DensityTree(DensityClusterer):
         seldom makes one. Use a larger value to join more.
     min_rows : float
         Clusters with fewer rows are joined to others or left out.
+    edge : float, optional
+        Share of its typical density at which a cluster ends. By default its surroundings decide: without rows
+        around it, thin tails belong to it. With ``metric="geo"`` the default is 0.3, which leaves the places
+        that stand out of a town rather than the town.
     metric : {"euclidean", "geo"}
         With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
     max_memory : float
@@ -84,11 +89,11 @@ class DensityTree(DensityClusterer):
 
     Privacy
     -------
-    Unit: one row added or removed. Step "rows": noisy number of rows. Step "outline": noisy counts of disjoint
-    cells, on a grid that depends only on the noisy number of rows. Step "cells": noisy counts of disjoint
-    parts of these cells, whose number depends only on the noisy outline. The three compose to the budget; with
-    `cell`, only the last is asked. Smoothing, tree and cuts are post-processing. Public inputs: all
-    parameters. Not private: ``labels_``, ``predict`` and ``strengths``. Proof: docs/proofs/counts.md.
+    Unit: one row added or removed. Step "rows": noisy number of rows. Step "outline": noisy counts of
+    disjoint cells, on a grid that depends only on the noisy number of rows. Step "cells": noisy counts of
+    disjoint parts of these cells, whose number depends only on the noisy outline. The three compose to the
+    budget; with `cell`, only the last is asked. Smoothing, tree and cuts are post-processing. Public inputs:
+    all parameters. Not private: ``labels_``, ``predict`` and ``strengths``. Proof: docs/proofs/counts.md.
 
     References
     ----------
@@ -112,6 +117,7 @@ class DensityTree(DensityClusterer):
     _: KW_ONLY
     prominence: float = parameter(positive(), default=1.0)
     min_rows: float = parameter(between(0, 1e18), default=0.0)
+    edge: float | None = parameter(none_or(between(0, 1, open_low=True, open_high=True)), default=None)
     metric: geometry.Metric = parameter(default="euclidean")
     max_memory: float = parameter(positive(), default=1e9)
 
@@ -119,16 +125,20 @@ class DensityTree(DensityClusterer):
         """What a forecast needs to know."""
         return Traits(cells=HISTOGRAM, metric=self.metric)
 
-    def cut(self, *, n_clusters: int | None = None, level: float | None = None) -> Self:
+    def cut(
+        self, *, n_clusters: int | None = None, level: float | None = None, edge: float | None = None
+    ) -> Self:
         """Return a fitted copy with the tree cut elsewhere, from the same release. Spends nothing.
 
         Parameters
         ----------
         n_clusters : int, optional
-            Join peaks until this many are left. Those that noise alone may have made are left out.
+            Join peaks until this many are left that noise alone can hardly have made.
         level : float, optional
-            Clusters are the connected places where the smoothed density is at least `level` rows per cell of the
-            fine grid. Places that noise alone may have made are left out.
+            Clusters are the connected places where the smoothed density is at least `level` rows per cell of
+            the fine grid. Places that noise alone may have made are left out.
+        edge : float, optional
+            Share of its typical density at which a cluster ends; as fitted by default.
 
         Returns
         -------
@@ -142,7 +152,8 @@ class DensityTree(DensityClusterer):
             whole(MOST_CLUSTERS)("n_clusters", n_clusters)
         if level is not None:
             positive()("level", level)
-        return self._again(self.release_.model.cut(n_clusters, level))  # type: ignore[attr-defined]
+        none_or(between(0, 1, open_low=True, open_high=True))("edge", edge)
+        return self._again(self.release_.model.cut(n_clusters, level, edge))  # type: ignore[attr-defined]
 
     @property
     def _shared_unit(self) -> str | None:
@@ -161,7 +172,8 @@ class DensityTree(DensityClusterer):
 
     def _cluster(self, curator: Questions) -> DensityModel:
         levels = Levels(self._histogram(curator), float(self.min_rows))
-        return DensityModel.of(levels, float(self.prominence), self.metric)
+        edge = _PLACES if self.edge is None and self.metric == "geo" else self.edge
+        return DensityModel.of(levels, float(self.prominence), self.metric, edge=edge)
 
     def _histogram(self, curator: Questions) -> NestedHistogram:
         if self.cell is not None:
@@ -209,7 +221,7 @@ class DensityTree(DensityClusterer):
         return Grid(domain.low, domain.high, tuple(shape))
 
     def _depths(self, outline: IntArray, curator: Questions) -> IntArray:
-        """How often each cell of the outline is halved: the more rows it seems to have, the smaller its leaves."""
+        """How often each cell of the outline is halved: the more rows it seems to have, the more often."""
         domain = curator.domain
         of_leaf = _ROWS_PER_LEAF * domain.unit.max_rows / _laplace_epsilon(curator)
         halvings = np.log2(np.maximum(outline / of_leaf, 1.0)) / domain.n_features
@@ -217,9 +229,7 @@ class DensityTree(DensityClusterer):
 
     def _most_cells(self, domain: Domain) -> float:
         """Number of cells for which memory and time are enough."""
-        return min(
-            self.max_memory / _BYTES_PER_FINE_CELL, _MOST_LOOKUPS / 3.0 ** min(domain.n_features, 600)
-        )
+        return min(self.max_memory / _BYTES_PER_FINE_CELL, _MOST_LOOKUPS / 3.0 ** min(domain.n_features, 600))
 
     def _check_grid(self, domain: Domain) -> None:
         most = self._most_cells(domain)

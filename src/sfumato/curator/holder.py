@@ -6,7 +6,7 @@ Results from here are not private and enter no release. Only ``predict``, ``labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -99,16 +99,27 @@ def labelled_frame(frame: Any, columns: Columns, domain: Domain, predict: Predic
 
 
 def labelled_batches(
-    X: Any, columns: Columns, domain: Domain, kept: Sequence[str], predict: Predict, name: str
+    X: Any,
+    columns: Columns,
+    domain: Domain,
+    kept: Sequence[str],
+    predict: Predict,
+    name: str,
+    computed: Mapping[str, Compute] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the kept columns and of labels; rows that are not used get no label."""
+    """Batches of the kept columns, of labels, and of computed numbers; rows that are not used get none."""
     source, columns = _opened(X, columns)
     check_names(kept, source.names)
     # Columns that are only kept pass through unchanged, whatever they contain.
     scanned = replace(columns, coordinates=(*columns.coordinates, *(Coordinate(column) for column in kept)))
     for batch in source.batches(scanned):
-        labels = _nullable(domain, predict, read_coordinates(columns, batch))
-        yield pa.record_batch([*(batch.column(column) for column in kept), labels], names=[*kept, name])
+        rows = read_coordinates(columns, batch)
+        found = {name: _nullable(domain, predict, rows)}
+        for other, compute in (computed or {}).items():
+            found[other] = pa.array(_values(iter([rows]), None, domain, compute, 1)[:, 0], from_pandas=True)
+        yield pa.record_batch(
+            [*(batch.column(column) for column in kept), *found.values()], names=[*kept, *found]
+        )
 
 
 def _opened(X: Any, columns: Columns) -> tuple[Source, Columns]:

@@ -63,7 +63,7 @@ def _tau(rehearsal: Rehearsal) -> float:
 
 
 def least_height(histogram: NoisyHistogram) -> float:
-    """Rows per cell that noise alone seldom reaches anywhere, under a kernel of one cell (Chernoff's bound)."""
+    """Rows per cell, under a kernel of one cell, that noise alone seldom reaches anywhere (Chernoff)."""
     n_features, weights, times = len(histogram.grid.shape), np.ones(1), np.ones(1)
     log_chance = math.log(_FALSE_CHANCE / histogram.grid.n_cells)
     impulse = np.zeros(11)

@@ -12,7 +12,7 @@ from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.cluster.shared.parameters import parameter
 from sfumato.cluster.shared.traits import Cells
 from sfumato.curator import Questions, Table
-from sfumato.domain import Grid, Outside
+from sfumato.domain import FloatArray, Grid, Outside
 from sfumato.domain.constraints import one_of
 from sfumato.public.density.geometry import check_longitude_first
 from sfumato.public.density.histogram import NoisyHistogram
@@ -53,6 +53,17 @@ class DensityClusterer(PrivateClusterer, ABC):
         """Spans, the largest first."""
         check_is_fitted(self, "release_")
         return tuple(self.release_.model.spans)  # type: ignore[attr-defined]
+
+    def strengths(self, X: Any) -> FloatArray:
+        """How firmly each row belongs to its span, from 0 (outside) to 1. Not private, like `predict`.
+
+        Parameters
+        ----------
+        X : table
+            As for `predict`.
+        """
+        check_is_fitted(self, "release_")
+        return self.release_.strengths(X)
 
     def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Spans of two columns as a GeoJSON feature collection.

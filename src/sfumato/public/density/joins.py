@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.public.density.scales import Layer
@@ -57,6 +57,11 @@ class Joins:
         """Number of regions before any are joined."""
         return len(self.pairs) + 1
 
+    @property
+    def n_doubtful(self) -> int:
+        """Number of joins of regions that noise alone may have made; they come first."""
+        return self.n_before(_NEVER / 2)
+
     def n_before(self, score: float) -> int:
         """Number of joins before the first whose valley has at least this score."""
         deep = np.flatnonzero(self.scores >= score)
@@ -72,7 +77,12 @@ class Joins:
 
 
 def join_regions(
-    regions: IntArray, shape: tuple[int, ...], layers: list[Layer], wanted: FloatArray, evidence: FloatArray, min_rows: float = 0.0
+    regions: IntArray,
+    shape: tuple[int, ...],
+    layers: list[Layer],
+    wanted: FloatArray,
+    evidence: FloatArray,
+    min_rows: float = 0.0,
 ) -> Joins:
     """Join neighbouring regions of a grid, from the least evident valley on.
 
@@ -93,14 +103,14 @@ def join_regions(
     """
     d, n_regions, n_layers = len(shape), len(evidence), len(layers)
     masses, squares, kernels = np.zeros((3, n_regions, n_layers))
-    ends, edge = _borders(regions, shape, n_regions)
+    ends, faces = _borders(regions, shape, n_regions)
     borders = np.zeros((len(ends), n_layers, _N_SUMS))
     for j, layer in enumerate(layers):
         across = 1 / (2 * math.sqrt(math.pi) * layer.kernel)  # kernels per cell along a column
         masses[:, j] = np.bincount(regions, layer.density, n_regions)
         squares[:, j] = np.bincount(regions, layer.density**2, n_regions)
         kernels[:, j] = np.bincount(regions, across**d, n_regions)
-        _add_borders(regions, np.array(shape), edge, layer.density, layer.precision, across ** (d - 1), borders[:, j])
+        borders[:, j] = sum(_border_sums(face, layer, across ** (d - 1), len(ends)) for face in faces)
     n_kernels = float(kernels[:, 0].sum())
     pairs = np.zeros((n_regions - 1, 2), dtype=np.int64)
     scores, saddles = np.zeros((2, n_regions - 1))
@@ -108,40 +118,38 @@ def join_regions(
     return Joins(pairs, scores, saddles, n_kernels)
 
 
-def _borders(regions: IntArray, shape: tuple[int, ...], n_regions: int) -> tuple[IntArray, list[NDArray[np.int64]]]:
-    """Pairs of regions that share a face of a cell, and for each axis the pair of each such face."""
-    field = regions.reshape(shape)
-    keys = []
+class _Faces(NamedTuple):
+    """Faces of cells, across one column, between different regions."""
+
+    cells: IntArray  # cell on the lower side
+    beyond: IntArray  # cell on the upper side
+    pairs: IntArray  # which pair of regions they separate
+
+
+def _borders(regions: IntArray, shape: tuple[int, ...], n_regions: int) -> tuple[IntArray, list[_Faces]]:
+    """Pairs of regions that share a face of a cell, and these faces for each column."""
+    places = np.arange(len(regions)).reshape(shape)
+    found = []
     for axis in range(len(shape)):
-        one, other = np.moveaxis(field, axis, 0)[:-1], np.moveaxis(field, axis, 0)[1:]
-        key = np.minimum(one, other) * n_regions + np.maximum(one, other)
-        keys.append(key[one != other].ravel())
-    distinct = np.unique(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
-    return np.stack(np.divmod(distinct, n_regions), axis=1), [np.searchsorted(distinct, key) for key in keys]
+        moved = np.moveaxis(places, axis, 0)
+        cells, beyond = moved[:-1].ravel(), moved[1:].ravel()
+        differs = regions[cells] != regions[beyond]
+        found.append((cells[differs], beyond[differs]))
+    keys = [
+        np.minimum(regions[cells], regions[beyond]) * n_regions + np.maximum(regions[cells], regions[beyond])
+        for cells, beyond in found
+    ]
+    distinct = np.unique(np.concatenate(keys))
+    faces = [_Faces(*sides, np.searchsorted(distinct, key)) for sides, key in zip(found, keys, strict=True)]
+    return np.stack(np.divmod(distinct, n_regions), axis=1), faces
 
 
-def _add_borders(
-    regions: IntArray,
-    shape: IntArray,
-    edge: list[IntArray],
-    density: FloatArray,
-    precision: FloatArray,
-    across: FloatArray,
-    sums: FloatArray,
-) -> None:
-    """Add up what the faces of each border show in one layer."""
-    field = regions.reshape(shape)
-    for axis, pairs in enumerate(edge):
-        differs = (np.moveaxis(field, axis, 0)[:-1] != np.moveaxis(field, axis, 0)[1:]).ravel()
-
-        def sides(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-            moved = np.moveaxis(values.reshape(shape), axis, 0)  # noqa: B023
-            return moved[:-1].ravel()[differs], moved[1:].ravel()[differs]  # noqa: B023
-
-        between = np.sqrt(np.multiply(*sides(density)))
-        weights = between**_POWER
-        for j, value in enumerate((1.0, between, sides(precision)[0], sides(across)[0], weights)):
-            sums[:, j] += np.bincount(pairs, weights * value, len(sums))
+def _border_sums(faces: _Faces, layer: Layer, across: FloatArray, n_pairs: int) -> FloatArray:
+    """What the faces of each border show in one layer, added up: shape (n_pairs, _N_SUMS)."""
+    between = np.sqrt(layer.density[faces.cells] * layer.density[faces.beyond])
+    weights = between**_POWER
+    values = (np.ones(1), between, layer.precision[faces.cells], across[faces.cells], weights)
+    return np.stack([np.bincount(faces.pairs, weights * value, n_pairs) for value in values], axis=1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -218,8 +226,8 @@ def _join(
 ) -> None:
     """Join the pair of the least score until one region is left.
 
-    Edges of a region form a linked list. Edge e is entry 2 e in the list of its first end and 2 e + 1 in that of
-    its second. A score in the heap counts only if it is the edge's current one.
+    Edges of a region form a linked list. Edge e is entry 2 e in the list of its first end and 2 e + 1 in that
+    of its second. A score in the heap counts only if it is the edge's current one.
     """
     n_edges, n_regions = ends.shape[0], masses.shape[0]
     after = np.full(2 * n_edges, -1, dtype=np.int64)
@@ -230,7 +238,9 @@ def _join(
         for side in range(2):
             after[2 * e + side] = first[ends[e, side]]
             first[ends[e, side]] = 2 * e + side
-        current[e] = _score(sums[e], masses, squares, kernels, wanted, evidence, min_rows, ends[e, 0], ends[e, 1])
+        current[e] = _score(
+            sums[e], masses, squares, kernels, wanted, evidence, min_rows, ends[e, 0], ends[e, 1]
+        )
         size = _push(heap, items, size, current[e], e)
     seen = np.full(n_regions, -1, dtype=np.int64)
     done = 0
@@ -281,7 +291,9 @@ def _join(
         while entry >= 0:
             f = entry >> 1
             seen[ends[f, 1 - (entry & 1)]] = -1
-            current[f] = _score(sums[f], masses, squares, kernels, wanted, evidence, min_rows, ends[f, 0], ends[f, 1])
+            current[f] = _score(
+                sums[f], masses, squares, kernels, wanted, evidence, min_rows, ends[f, 0], ends[f, 1]
+            )
             size = _push(heap, items, size, current[f], f)
             entry = after[entry]
 

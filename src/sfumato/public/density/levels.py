@@ -27,7 +27,7 @@ from sfumato.public.density.tails import log_moments
 # Tuned: docs/notes/density.md
 _PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of the layers, where there are enough rows
 _ROWS_PER_KERNEL = 4  # kernels that the rows must fill for a layer to show anything
-_EDGE_PRECISION = 20.0  # of the layer that shows where clusters end
+_EDGE_PRECISION = 14.0  # of the layer that shows where clusters end
 # The deepest valley that noise makes among n kernels grows as the largest of n normal numbers.
 _LESS_THAN_LARGEST = 1.9
 _LESS_IN_NOISE = 1.2  # where all variance is added noise, which is smooth within a leaf
@@ -35,12 +35,12 @@ _LESS_IN_NOISE = 1.2  # where all variance is added noise, which is smooth withi
 _FALSE_CHANCE = 0.02  # largest probability that noise alone makes a region anywhere in an empty domain
 _RATES = 60  # candidate exponents of Chernoff's bound, which holds for any of them
 
-# Where a cluster ends. With rows around it: where there are as many more rows than around it as fewer than is
-# typical of it. With none around it: at a small share of its typical density, because tails belong to it.
+# Where a cluster ends. With rows around it: half-way, in logarithms, between the density around it and its
+# typical one. With none around it: at a small share of its typical density, because tails belong to it.
 _TAIL_SHARE = 0.02
-# Rows lie around it if three things hold. Places below a share of the typical density hold enough of the rows,
-# tails of clusters included. The density two cells away from all places above a share, if it were that of the
-# whole domain, would make enough rows. And it does not fall off farther away, as tails do.
+# Rows lie around it if three things hold. Places below a share of the typical density hold enough of the
+# rows, tails of clusters included. The density two cells away from all places above a share, if it were
+# that of the whole domain, would make enough rows. And it does not fall off farther away, as tails do.
 _OUTSIDE_SHARE, _OUTSIDE_ROWS = 0.3, 0.04
 _AWAY_SHARE, _AWAY_ROWS = 0.2, 0.01
 _NEAR, _FAR = 5, 17  # cells along the sides of a box that must not meet such places
@@ -92,7 +92,10 @@ class Levels:
         layers = [scales.layer(precision) for precision in wanted]
         self.edges: Layer = scales.layer(_EDGE_PRECISION)
         tree = grow_peak_tree(
-            np.arange(histogram.grid.n_cells), layers[0].density, self.shape, adjacent_offsets(len(self.shape))
+            np.arange(histogram.grid.n_cells),
+            layers[0].density,
+            self.shape,
+            adjacent_offsets(len(self.shape)),
         )
         self.peaks: IntArray = tree.peaks
         self.heights: FloatArray = tree.heights
@@ -121,7 +124,7 @@ class Levels:
         logs = log_moments(noise, rates)
         table = 2.0 ** np.arange(0, 41)
         limits = np.array([((n * logs - log_chance) / rates).min() / (sigma * math.sqrt(n)) for n in table])
-        return np.interp(np.log2(n_counts), np.arange(0, 41), limits)
+        return np.asarray(np.interp(np.log2(n_counts), np.arange(0, 41), limits))
 
     @cached_property
     def noise_share(self) -> float:
@@ -136,38 +139,39 @@ class Levels:
         largest = math.sqrt(2 * math.log(max(self.joins.n_kernels, 1.0)))
         return max(0.1, largest - _LESS_THAN_LARGEST - _LESS_IN_NOISE * self.noise_share)
 
-    def separate(self, prominence: float, n_clusters: int | None) -> IntArray:
-        """Region of each cell after joining: by the depth of valleys, or until `n_clusters` are left.
+    def n_joins(self, prominence: float) -> int:
+        """Number of joins until all valleys that are left are deep enough."""
+        return self.joins.n_before(self.least_score * prominence)
 
-        Regions that noise alone may have made, or that are too small, are -1.
-        """
-        if n_clusters is None:
-            n_joins = self.joins.n_before(self.least_score * prominence)
-        else:
-            n_joins = max(0, self.joins.n_regions - n_clusters)
+    def separate(self, n_joins: int) -> IntArray:
+        """Region of each cell after some joins; -1 if noise may have made it, or if it is too small."""
         owners = self.joins.owners(n_joins)
         evident, rows = np.zeros((2, self.joins.n_regions))
         np.maximum.at(evident, owners, self.evidence)
         np.add.at(rows, owners[self.peaks], self.edges.density)
         stands = (evident >= 1) & (rows >= self.min_rows)
-        number = np.where(stands, np.cumsum(np.isin(np.arange(len(owners)), owners) & stands) - 1, -1)
+        stands &= owners == np.arange(len(owners))
+        number = np.where(stands, np.cumsum(stands) - 1, -1)
         return np.asarray(number[owners][self.peaks], dtype=np.int64)
 
     def above(self, level: float) -> IntArray:
-        """Connected places at or above a level; -1 elsewhere. Places that noise may have made do not count."""
-        found = label((self.edges.density >= level).reshape(self.shape), np.ones((3,) * len(self.shape)))[0].ravel()
+        """Connected places at or above a level; -1 elsewhere, and where noise may have made them."""
+        touching = np.ones((3,) * len(self.shape))
+        found = label((self.edges.density >= level).reshape(self.shape), touching)[0].ravel()
         evident = np.zeros(int(found.max()) + 1)
         np.maximum.at(evident, found, self.evidence[self.peaks])
         stands = (evident >= 1) & (np.arange(len(evident)) > 0)
         return np.asarray(np.where(stands, np.cumsum(stands) - 1, -1)[found], dtype=np.int64)
 
-    def floors(self, labels: IntArray) -> FloatArray:
-        """Density at which each cluster ends."""
+    def floors(self, labels: IntArray, edge: float | None = None) -> FloatArray:
+        """Density at which each cluster ends: by its surroundings, or at a share of what is typical of it."""
         n_clusters = int(labels.max(initial=-1)) + 1
         if not n_clusters:
             return np.zeros(0)
         density, inside = self.edges.density, labels >= 0
         typical = _typical(labels[inside], density[inside], n_clusters)
+        if edge is not None:
+            return edge * typical
         around, share = self._surroundings(labels, typical)
         ends = self._ends(labels, np.sqrt(around * typical), n_clusters)
         return np.asarray(share * ends + (1 - share) * _TAIL_SHARE * typical)
@@ -180,7 +184,9 @@ class Levels:
         """
         inside = np.flatnonzero(labels >= 0)
         order = inside[np.lexsort((-self.edges.density[inside], labels[inside]))]
-        gains = np.cumsum(self.histogram.nested.spread(self.histogram.estimates).ravel()[order] - least[labels[order]])
+        gains = np.cumsum(
+            self.histogram.nested.spread(self.histogram.estimates).ravel()[order] - least[labels[order]]
+        )
         borders = np.searchsorted(labels[order], np.arange(n_clusters + 1))
         ends = np.zeros(n_clusters)
         for k, (first, last) in enumerate(pairwise(borders)):
@@ -240,7 +246,11 @@ def _typical(labels: IntArray, density: FloatArray, n_clusters: int) -> FloatArr
 
 
 def cut_levels(
-    levels: Levels, prominence: float, n_clusters: int | None = None, level: float | None = None
+    levels: Levels,
+    prominence: float,
+    n_clusters: int | None = None,
+    level: float | None = None,
+    edge: float | None = None,
 ) -> Regions:
     """Clusters of a smoothed density: those that valleys separate, a number of them, or all above a level.
 
@@ -251,19 +261,28 @@ def cut_levels(
     n_clusters : int, optional
     level : float, optional
         In rows per cell of the fine grid.
+    edge : float, optional
+        Share of its typical density at which a cluster ends. By default its surroundings decide.
     """
-    if level is None:
-        labels = levels.separate(prominence, n_clusters)
-        floors = levels.floors(labels)
-    else:
+    if level is not None:
         labels = levels.above(level)
-        floors = np.full(int(labels.max(initial=-1)) + 1, level)
+        return _published(levels, labels, np.full(int(labels.max(initial=-1)) + 1, level))
+    n_joins = levels.n_joins(prominence) if n_clusters is None else levels.joins.n_regions - n_clusters
+    while True:
+        labels = levels.separate(max(n_joins, 0))
+        regions = _published(levels, labels, levels.floors(labels, edge))
+        if n_clusters is None or regions.n_spans >= n_clusters or n_joins <= levels.joins.n_doubtful:
+            return regions
+        n_joins -= n_clusters - regions.n_spans  # undoing a join adds at most one
+
+
+def _published(levels: Levels, labels: IntArray, floors: FloatArray) -> Regions:
     kept = levels.edges.density >= np.append(floors, np.inf)[labels]
-    return regions_of_leaves(levels.histogram, np.where(kept, labels, -1), levels.edges, floors, levels.unlikely)
+    labels = np.where(kept, labels, -1)
+    return regions_of_leaves(levels.histogram, labels, levels.edges, floors, levels.unlikely)
 
 
 def noise_in_empty_places(levels: Levels) -> float:
     """Typical standard deviation of the noise of the smoothed density where nothing is."""
     edges = levels.edges
     return float(np.median(edges.density / np.sqrt(edges.precision)))
-

@@ -1,4 +1,4 @@
-"""A released histogram at two scales: an outline, and finer counts where the outline shows many rows. Public."""
+"""A released histogram at two scales: an outline, and finer counts where it shows many rows. Public."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class NestedHistogram:
     @cached_property
     def _lessening(self) -> FloatArray:
         """By how much the outline lessens the covariance of any two leaves of each coarse cell."""
-        found: FloatArray = self.variance**2 / (self.nested.n_parts * self.variance + self._outline_variance)
-        return found
+        own = self.nested.n_parts * self.variance + self._outline_variance
+        return np.asarray(self.variance**2 / own, dtype=np.float64)
 
     @cached_property
     def estimates(self) -> FloatArray:
@@ -117,14 +117,16 @@ class NestedHistogram:
     def range_count(self, low: ArrayLike, high: ArrayLike) -> tuple[float, float]:
         """Estimated number of rows in a box, and the standard deviation of its noise.
 
-        Leaves that the box cuts count in proportion to the part inside, as if rows were spread evenly in them;
-        the standard deviation does not cover that.
+        Leaves that the box cuts count in proportion to the part inside, as if rows were spread evenly in
+        them; the standard deviation does not cover that.
 
         Parameters
         ----------
         low, high : array-like of shape (d,)
         """
-        ends = [np.broadcast_to(np.asarray(end, dtype=np.float64), len(self.grid.shape)) for end in (low, high)]
+        ends = [
+            np.broadcast_to(np.asarray(end, dtype=np.float64), len(self.grid.shape)) for end in (low, high)
+        ]
         share = np.ones(1)
         for edges, start, stop in zip(self.grid.edges(), *ends, strict=True):
             inside = np.minimum(edges[1:], stop) - np.maximum(edges[:-1], start)
@@ -137,7 +139,7 @@ class NestedHistogram:
     def _weighted(
         self, leaves: IntArray, weights: FloatArray, groups: IntArray, n_groups: int
     ) -> tuple[FloatArray, FloatArray]:
-        counts = np.bincount(groups, weights * self.estimates[leaves], n_groups)
+        counts = np.bincount(groups, weights * self.estimates[leaves], n_groups).astype(np.float64)
         variances = self.variance * np.bincount(groups, weights**2, n_groups)
         pairs, place = np.unique(
             groups * self.nested.coarse.n_cells + self.nested.homes[leaves], return_inverse=True
@@ -146,4 +148,3 @@ class NestedHistogram:
         in_home = np.bincount(place, weights, len(pairs))
         variances -= np.bincount(group, in_home**2 * self._lessening[home], n_groups)
         return counts, np.sqrt(np.maximum(variances, 0.0))
-

@@ -194,9 +194,7 @@ def _majority(leaves: IntArray, labels: IntArray, n_leaves: int, n_spans: int) -
     return owner
 
 
-def _leaf_bias(
-    histogram: NestedHistogram, owner: IntArray, edges: Layer, floors: FloatArray
-) -> FloatArray:
+def _leaf_bias(histogram: NestedHistogram, owner: IntArray, edges: Layer, floors: FloatArray) -> FloatArray:
     """Expected excess of the count of each span, because its leaves were chosen for being large."""
     nested, d = histogram.nested, len(histogram.grid.shape)
     share = 1 / nested.volumes[nested.leaves]
@@ -206,7 +204,7 @@ def _leaf_bias(
     spread = np.maximum(density / np.sqrt(precision), 1e-300)
     near = (owner >= 0) & (density < np.append(floors, 0.0)[owner] + spread)
     gain = histogram.variances * own_weight / nested.volumes
-    return np.bincount(owner[near], gain[near] / spread[near], len(floors))
+    return np.bincount(owner[near], gain[near] / spread[near], len(floors)).astype(np.float64)
 
 
 def selection_bias(

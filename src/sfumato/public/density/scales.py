@@ -53,7 +53,7 @@ class Scales:
         nested = histogram.nested
         counts, variances = nested.spread(histogram.estimates), nested.spread(histogram.variances)
         d, n_cells = counts.ndim, counts.size
-        kernels = _NARROWEST * _STEP ** np.arange(_MOST_KERNELS)
+        kernels: FloatArray = np.asarray(_NARROWEST * _STEP ** np.arange(_MOST_KERNELS), dtype=np.float64)
         kernels = kernels[: max(2, int((kernels <= _WIDEST * max(counts.shape)).sum()))]
         sizes = np.array([_averaged(kernel) ** d for kernel in kernels])
         densities, noises, precisions = np.empty((3, len(kernels), n_cells))
@@ -74,7 +74,9 @@ class Scales:
     def layer(self, precision: float) -> Layer:
         """The narrowest kernels of a precision; the widest there are, where none has it."""
         density, kernel, found = np.empty((3, self.densities.shape[1]))
-        _fill_layer(self.densities, self.noises, self.precisions, self.kernels, precision, density, kernel, found)
+        _fill_layer(
+            self.densities, self.noises, self.precisions, self.kernels, precision, density, kernel, found
+        )
         return Layer(density, kernel, found)
 
 

@@ -24,12 +24,14 @@ class DensityModel(SpannedModel):
     prominence : float
     metric : {"euclidean", "geo"}
     min_rows : float
+    edge : float, optional
     """
 
     histogram: NestedHistogram
     prominence: float
     metric: Metric
     min_rows: float = 0.0
+    edge: float | None = None
 
     @classmethod
     def of(
@@ -39,10 +41,11 @@ class DensityModel(SpannedModel):
         metric: Metric,
         n_clusters: int | None = None,
         level: float | None = None,
+        edge: float | None = None,
     ) -> DensityModel:
         """Cut the tree of a smoothed density. See `cut_levels`."""
-        regions = cut_levels(levels, prominence, n_clusters, level)
-        model = cls(levels.histogram, regions, prominence, metric, levels.min_rows)
+        regions = cut_levels(levels, prominence, n_clusters, level, edge)
+        model = cls(levels.histogram, regions, prominence, metric, levels.min_rows, edge)
         vars(model)["levels"] = levels  # what the cached property would compute again
         return model
 
@@ -51,10 +54,15 @@ class DensityModel(SpannedModel):
         super().check()
         if self.prominence <= 0 or self.min_rows < 0:
             raise ParameterError("`prominence` must be positive and `min_rows` at least 0, got others")
+        if self.edge is not None and not 0 < self.edge < 1:
+            raise ParameterError(f"`edge` must be between 0 and 1, got {self.edge!r}")
 
-    def cut(self, n_clusters: int | None = None, level: float | None = None) -> DensityModel:
+    def cut(
+        self, n_clusters: int | None = None, level: float | None = None, edge: float | None = None
+    ) -> DensityModel:
         """The same tree cut elsewhere. This post-processing costs no budget."""
-        return DensityModel.of(self.levels, self.prominence, self.metric, n_clusters, level)
+        edge = self.edge if edge is None else edge
+        return DensityModel.of(self.levels, self.prominence, self.metric, n_clusters, level, edge)
 
     @cached_property
     def levels(self) -> Levels:
