@@ -97,6 +97,7 @@ class Levels:
             self.shape,
             adjacent_offsets(len(self.shape)),
         )
+        self.density: FloatArray = layers[0].density
         self.peaks: IntArray = tree.peaks
         self.heights: FloatArray = tree.heights
         self.evidence: FloatArray = self._evidence(scales)
@@ -213,20 +214,24 @@ class Levels:
         return around, float(np.clip(share, 0.0, 1.0))
 
     def published(self) -> LevelTree:
-        """The tree with positions of its peaks."""
-        grid, joins = self.histogram.grid, self.joins
-        n_peaks = joins.n_regions
+        """The tree with positions of its peaks. Of two regions that join, the one with the lower peak ends."""
+        grid, joins, n_peaks = self.histogram.grid, self.joins, self.joins.n_regions
         tops = np.full(n_peaks, -1, dtype=np.int64)
-        highest = np.argsort(self.edges.density, kind="stable")
-        tops[self.peaks[highest]] = highest  # the last one written is the densest
+        upwards = np.argsort(self.density, kind="stable")
+        tops[self.peaks[upwards]] = upwards  # the last one written is the densest
+        highest, levels = (
+            np.arange(n_peaks),
+            self.heights.copy(),
+        )  # of the region that each one now stands for
         parents = np.full(n_peaks, -1, dtype=np.int64)
         saddles, prominences = np.zeros(n_peaks), np.full(n_peaks, np.inf)
-        level = self.heights.copy()
-        for (stays, joined), score, saddle in zip(joins.pairs, joins.scores, joins.saddles, strict=True):
-            level[stays] = min(saddle, level[stays], level[joined])
-            parents[joined], saddles[joined] = stays, level[stays]
-            prominences[joined] = max(score, 0.0) / max(self.least_score, 1e-9)
-        order = np.argsort(-self.heights, kind="stable")
+        for pair, score, saddle in zip(joins.pairs, joins.scores, joins.saddles, strict=True):
+            elder, younger = sorted(highest[pair], key=lambda peak: (-self.heights[peak], peak))
+            level = min(saddle, *levels[pair])
+            highest[pair[0]], levels[pair[0]] = elder, level
+            parents[younger], saddles[younger] = elder, level
+            prominences[younger] = max(score, 0.0) / self.least_score
+        order = np.lexsort((np.arange(n_peaks), -self.heights))
         rank = np.empty(n_peaks + 1, dtype=np.int64)
         rank[order], rank[n_peaks] = np.arange(n_peaks), -1
         return LevelTree(
