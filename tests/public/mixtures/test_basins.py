@@ -82,6 +82,17 @@ def test_labels_need_no_saddle_where_outer_levels_are_unknown(random_mixture, d,
     tree = merge_tree(mixture)
     clusters, points = np.arange(tree.n_peaks), mixture.sample(500, 0)
     unknown, low = (Basins(mixture, tree.peaks, clusters, np.full(tree.n_peaks, c)) for c in (np.inf, -1e3))
-    expected = tree.predict(points, tree.n_peaks)
+    expected = tree._basins(clusters).predict(points)
     np.testing.assert_array_equal(unknown.predict(points), expected)
     assert (low.predict(points) != expected).any()  # a level that is too low would make too much certain
+
+
+def test_of_components_that_share_a_peak_the_most_probable_decides():
+    covariances = np.array([1.0, 100.0, 1.0])[:, None, None] * np.eye(4)
+    means = np.zeros((3, 4))
+    means[2, 0] = 3.5
+    tree = merge_tree(Mixture([0.4, 0.4, 0.2], means, covariances))
+    np.testing.assert_array_equal(tree.peaks.owners, [0, 0, 1])
+    labels = tree.cut(2)
+    np.testing.assert_array_equal(labels, [0, 1, 0])  # a core and its surroundings
+    np.testing.assert_array_equal(tree.predict([[0.5] * 4, [-9.0] * 4, [4.0, 0, 0, 0]], 2), labels)

@@ -48,13 +48,10 @@ def joining_order(
     names, order = np.arange(len(sizes)), []
     while len(names) > 1:
         certainty = sizes / np.maximum(np.sqrt(variances), LEAST_STD)
-        distances = clusters.distances()
-        first = int(certainty.argmin())
-        if certainty[first] < SURE:
-            second = int(distances[first].argmin())
-        else:
-            first, second = divmod(int(distances.argmin()), len(names))
-        kept, gone = sorted((first, second))
+        lowest = certainty.min()  # shared by all sizes that noise made zero
+        chosen = np.flatnonzero(certainty <= lowest) if lowest < SURE else np.arange(len(names))
+        first, second = divmod(int(clusters.distances()[chosen].argmin()), len(names))
+        kept, gone = sorted((int(chosen[first]), second))
         order.append([names[kept], names[gone]])
         clusters.join(kept, gone)
         sizes[kept] += sizes[gone]
