@@ -88,11 +88,11 @@ def test_labels_need_no_saddle_where_outer_levels_are_unknown(random_mixture, d,
 
 
 def test_of_components_that_share_a_peak_the_most_probable_decides():
-    covariances = np.array([1.0, 100.0, 1.0])[:, None, None] * np.eye(4)
-    means = np.zeros((3, 4))
-    means[2, 0] = 3.5
-    tree = merge_tree(Mixture([0.4, 0.4, 0.2], means, covariances))
-    np.testing.assert_array_equal(tree.peaks.owners, [0, 0, 1])
-    labels = tree.cut(2)
-    np.testing.assert_array_equal(labels, [0, 1, 0])  # a core and its surroundings
-    np.testing.assert_array_equal(tree.predict([[0.5] * 4, [-9.0] * 4, [4.0, 0, 0, 0]], 2), labels)
+    means = np.zeros((3, 8))
+    means[1, 0] = 2.5
+    covariances = np.array([1.0, 1.0, 9.0])[:, None, None] * np.eye(8)
+    tree = merge_tree(Mixture([0.3, 0.3, 0.4], means, covariances))
+    np.testing.assert_array_equal(tree.peaks.owners, [0, 1, 0])
+    np.testing.assert_array_equal(tree.cut(2), [0, 0, 1])  # a core and its surroundings
+    points = np.array([-0.2, 2.7, -6.0])[:, None] * np.eye(8)[0]
+    np.testing.assert_array_equal(tree.predict(points, 2), [0, 0, 1])

@@ -24,7 +24,11 @@ from sfumato.public.mixtures.mixture import Mixture
 from sfumato.public.mixtures.peaks import Peaks
 from sfumato.public.mixtures.saddles import Passes
 
-SURE = 5.0  # standard deviations; tuned: docs/notes/constants.md#morse
+# Tuned: docs/notes/constants.md#morse
+SURE = 5.0  # standard deviations of a size's noise
+_FALL_FACTOR = 2.0  # of the fall to a saddle
+_WEIGHT_FACTOR = 0.5  # of the logarithm of the lighter weight
+
 LEAST_STD = 1e-100  # no division by zero
 _LEAST_WEIGHT = 1e-100  # a component without weight has a logarithm
 
@@ -74,7 +78,8 @@ class _Clusters:
         lengths = np.diagonal(self.products) / 2
         overlaps = self.products - np.add.outer(lengths, lengths)
         falls = np.maximum(np.minimum.outer(self.tops, self.tops) - self.passes, 0.0)
-        found: FloatArray = 2 * falls - overlaps + np.minimum.outer(self.log_weights, self.log_weights) / 2
+        lighter = np.minimum.outer(self.log_weights, self.log_weights)
+        found: FloatArray = _FALL_FACTOR * falls - overlaps + _WEIGHT_FACTOR * lighter
         np.fill_diagonal(found, np.inf)
         return found
 
