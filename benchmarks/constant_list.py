@@ -257,13 +257,7 @@ TUNED: tuple[Tuned, ...] = (
     *group("cluster.mog", ("DPMoG, grid",), {"GRID_COLUMNS": (1,)}),
     *group("public.mixtures.em", ("DPMoG, grid",), {"_N_STARTS": (1, 10)}),
     *group("public.mixtures.em", ("DPMoG, grid",), {"N_ITER": ()}, importers=("sfumato.cluster.mog",)),
-    *group(
-        "public.mixtures.joining",
-        ("MorseClustering",),
-        {"SURE": ()},
-        importers=("sfumato.public.mixtures.doubt",),
-    ),
-    *group("public.mixtures.joining", ("MorseClustering",), {"_FALL_FACTOR": (), "_WEIGHT_FACTOR": ()}),
+    *group("public.mixtures.doubt", ("MorseClustering",), {"_SURE": ()}),
     *group("public.models.mixture", ("MorseClustering", "DPMoG, centres"), {"_LEAST_WEIGHT": ()}),
     *group(
         "public.mixtures.saddles",

@@ -93,7 +93,9 @@ class _Landscape(NamedTuple):
 
     def inner(self, tree: MorseTree) -> NDArray[np.bool_]:
         """Whether each saddle lies within one cluster."""
-        first, second = tree.peak_clusters(self.groups.labels)[tree.saddles.peaks].T
+        of_peak = np.empty(tree.n_peaks, dtype=np.int64)
+        of_peak[tree.peaks.owners] = self.groups.labels
+        first, second = of_peak[tree.saddles.peaks].T
         found: NDArray[np.bool_] = first == second
         return found
 

@@ -29,8 +29,7 @@ def saddles(source: Source, ax: Axes | None = None) -> Axes:
     A dot is a peak of the density, drawn at its height. Its area is proportional to the size of its
     components, and their numbers stand above it. Two branches join at the height of the saddle between them:
     the lowest density on the best path. Each cluster has one colour and a number. A dashed line marks the
-    level that cuts the tree into these clusters. If no level does, there is no line: clusters are joined by
-    overlap and size, too.
+    level that cuts the tree into these clusters. If doubtful clusters were joined first, there is no line.
 
     Parameters
     ----------
@@ -57,12 +56,11 @@ def _draw(model: GroupedModel, groups: Groups, ax: Axes) -> None:
     tree, colours = model.tree, group_colours(groups)
     heights = _heights(tree)
     bottom = 1.15 * min(heights.min(), -math.log10(2))
-    clusters = tree.peak_clusters(groups.labels)
-    branches = Branches.of(heights, tree.linkage[:, :2].astype(np.int64), clusters)
+    branches = Branches.of(heights, tree.linkage[:, :2].astype(np.int64), _clusters(tree, groups))
     _axis(bottom, ax)
     branches.draw(colours, bottom, ax)
     _peaks(model, branches, colours, ax)
-    cut = _cut(tree, groups.labels, np.concatenate([[0.0], heights[tree.n_peaks :], [bottom]]))
+    cut = _cut(tree, len(groups.sizes), np.concatenate([[0.0], heights[tree.n_peaks :], [bottom]]))
     if cut is not None:
         ax.axhline(cut, color=ax.xaxis.label.get_color(), linestyle="--", linewidth=0.9, zorder=2)
     stems: dict[int, FloatArray] = {}
@@ -75,11 +73,11 @@ def _draw(model: GroupedModel, groups: Groups, ax: Axes) -> None:
     write_numbers(((int(c), stems[int(c)]) for c in largest_first if int(c) in stems), ax)
 
 
-def _cut(tree: MorseTree, labels: IntArray, levels: FloatArray) -> float | None:
+def _cut(tree: MorseTree, n_clusters: int, levels: FloatArray) -> float | None:
     """Height that cuts the tree into these clusters, if there is one."""
-    if not tree.is_level(labels):
+    n_joined = tree.n_peaks - n_clusters
+    if n_joined < 0 or (tree.order is not None and (tree.order[:n_joined] >= n_joined).any()):
         return None
-    n_joined = tree.n_peaks - 1 - int(labels.max())
     return float(levels[n_joined : n_joined + 2].mean())
 
 
@@ -87,6 +85,13 @@ def _heights(tree: MorseTree) -> FloatArray:
     """Density of each peak, then of each join, relative to the highest peak, as a power of ten."""
     peaks = tree.peaks.log_densities - tree.peaks.log_densities[0]
     found: FloatArray = np.concatenate([peaks, -tree.linkage[:, 2]]) / math.log(10)
+    return found
+
+
+def _clusters(tree: MorseTree, groups: Groups) -> IntArray:
+    """Cluster of each peak."""
+    found = np.empty(tree.n_peaks, dtype=np.int64)
+    found[tree.peaks.owners] = groups.labels
     return found
 
 

@@ -183,7 +183,9 @@ def _tree(release: Release, model: MorseModel, salt: str) -> str:
 def _saddles(tree: MorseTree, groups: Groups) -> str:
     """How deep the saddles are, between clusters and within them."""
     left = np.exp(-tree.persistences)
-    pairs = tree.peak_clusters(groups.labels)[tree.saddles.peaks]
+    of_peak = np.empty(tree.n_peaks, dtype=np.int64)
+    of_peak[tree.peaks.owners] = groups.labels
+    pairs = of_peak[tree.saddles.peaks]
     between = pairs[:, 0] != pairs[:, 1]
     parts = [paragraph(_DEPTH)] if tree.n_peaks > 1 else []
     if not between.all():

@@ -82,17 +82,6 @@ def test_labels_need_no_saddle_where_outer_levels_are_unknown(random_mixture, d,
     tree = merge_tree(mixture)
     clusters, points = np.arange(tree.n_peaks), mixture.sample(500, 0)
     unknown, low = (Basins(mixture, tree.peaks, clusters, np.full(tree.n_peaks, c)) for c in (np.inf, -1e3))
-    expected = tree._basins(clusters).predict(points)
+    expected = tree.predict(points, tree.n_peaks)
     np.testing.assert_array_equal(unknown.predict(points), expected)
     assert (low.predict(points) != expected).any()  # a level that is too low would make too much certain
-
-
-def test_of_components_that_share_a_peak_the_most_probable_decides():
-    means = np.zeros((3, 8))
-    means[1, 0] = 2.5
-    covariances = np.array([1.0, 1.0, 9.0])[:, None, None] * np.eye(8)
-    tree = merge_tree(Mixture([0.3, 0.3, 0.4], means, covariances))
-    np.testing.assert_array_equal(tree.peaks.owners, [0, 1, 0])
-    np.testing.assert_array_equal(tree.cut(2), [0, 0, 1])  # a core and its surroundings
-    points = np.array([-0.2, 2.7, -6.0])[:, None] * np.eye(8)[0]
-    np.testing.assert_array_equal(tree.predict(points, 2), [0, 0, 1])

@@ -28,26 +28,14 @@ def test_separates_curved_shapes_exactly(shape, n_components):
     assert adjusted_rand(truth, tree.cut(2)[fitted.predict(X)]) >= 0.99
 
 
-def test_linkage_is_valid_and_cuts_by_level(random_mixture):
+def test_linkage_is_valid_and_cuts_like_scipy(random_mixture):
     tree = merge_tree(random_mixture(5, 20, 2, spread=2.0))
     assert tree.n_peaks > 8
     assert is_valid_linkage(tree.linkage)
     for k in range(1, tree.n_peaks + 1):
-        by_level = fcluster(tree.linkage, k, "maxclust")[tree.peaks.owners] - 1
-        assert tree.is_level(by_level)
-        assert tree.is_level(tree.cut(k)) == (parts(tree.cut(k)) == parts(by_level))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_cuts_are_nested_and_of_any_number(random_mixture, seed):
-    tree = merge_tree(random_mixture(seed, 15, 2))
-    assert tree.n_peaks < 15
-    for k in range(1, 16):
-        labels = tree.cut(k)
-        assert np.unique(labels).tolist() == list(range(k))
-        coarser = tree.cut(max(k - 1, 1))
-        assert all(len(np.unique(coarser[labels == c])) == 1 for c in range(k))
-        assert not tree.is_level(labels) or k <= tree.n_peaks
+        ours = tree.cut(k)
+        assert ours.max() + 1 == k
+        assert parts(fcluster(tree.linkage, k, "maxclust")[tree.peaks.owners]) == parts(ours)
 
 
 def test_clusters_are_numbered_from_the_highest_peak(isotropic):
@@ -77,7 +65,7 @@ def test_order_of_components_does_not_matter(random_mixture):
     shuffled = Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
     one, other = merge_tree(mixture), merge_tree(shuffled)
     np.testing.assert_array_equal(other.linkage, one.linkage)
-    for k in range(1, 16):
+    for k in range(1, one.n_peaks + 1):
         np.testing.assert_array_equal(other.cut(k), one.cut(k)[order])
 
 
@@ -143,7 +131,7 @@ def test_odd_mixtures_have_valid_trees(odd_mixture, seed):
     np.testing.assert_allclose(
         mixture.log_density(tree.saddles.positions), tree.saddles.log_densities, rtol=1e-6, atol=1e-6
     )
-    for k in range(1, mixture.n_components + 1):
+    for k in range(1, tree.n_peaks + 1):
         assert tree.cut(k).max() + 1 == k
     assert 1 <= tree.n_clusters <= tree.n_peaks
     assert tree.predict(mixture.means, 1).max() == 0

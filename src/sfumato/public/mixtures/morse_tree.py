@@ -13,11 +13,11 @@ from scipy.sparse.csgraph import connected_components
 from sfumato.domain import FloatArray, IntArray
 from sfumato.errors import ParameterError
 from sfumato.public.mixtures.basins import Basins
-from sfumato.public.mixtures.doubt import sure_saddles
-from sfumato.public.mixtures.joining import joining_order
+from sfumato.public.mixtures.doubt import joining_order
 from sfumato.public.mixtures.mixture import Mixture
 from sfumato.public.mixtures.peaks import Peaks, find_peaks
 from sfumato.public.mixtures.saddles import Passes, find_passes, no_passes
+from sfumato.public.mixtures.shoulders import shoulder_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,16 @@ class MorseTree:
         Stable points, the densest first, and the stable point of each component.
     saddles : Passes
         The S - 1 passes at which the S peaks join, the densest first.
-    sizes, stds : float arrays of shape (K,), optional
-        Noisy sizes of the components, and the standard deviations of the noise. By default the weights,
-        without noise.
+    order : int array of shape (S - 1,), optional
+        Order in which cuts use the saddles to join clusters; from the densest down by default.
+    n_doubtful : int
+        The first `n_doubtful` of these join clusters that may be noise.
 
     Notes
     -----
     The level of a pass is the largest at which the peaks it joins are connected: the lowest density on the
     best path between them. Levels are never overestimated, up to rounding, because each belongs to a path
-    that was found. Cuts join components by overlap, depth and size together, see `joining`.
+    that was found.
 
     Examples
     --------
@@ -61,12 +62,19 @@ class MorseTree:
     mixture: Mixture
     peaks: Peaks
     saddles: Passes
-    sizes: FloatArray | None = None
-    stds: FloatArray | None = None
+    order: IntArray | None = None
+    n_doubtful: int = 0
 
     def doubting(self, sizes: FloatArray, stds: FloatArray) -> MorseTree:
-        """The same tree, but cuts first join clusters that may be noise in the components' sizes."""
-        return replace(self, sizes=sizes, stds=stds)
+        """The same tree, but cuts first join clusters that may be noise in the components' sizes.
+
+        Parameters
+        ----------
+        sizes, stds : float arrays of shape (K,)
+            Noisy sizes of the components, and the standard deviations of the noise. See `joining_order`.
+        """
+        order, n_doubtful = joining_order(self.peaks, self.saddles, sizes, stds)
+        return replace(self, order=order, n_doubtful=n_doubtful)
 
     @property
     def n_peaks(self) -> int:
@@ -112,24 +120,13 @@ class MorseTree:
         sorted from high to low, without doubtful clusters, the clusters are the peaks above the largest gap
         between neighbours. One peak, or several that are hardly separated, form one cluster.
         """
-        sure = sure_saddles(self.peaks, self.saddles, *self._noisy_sizes)
+        sure = self._joins[self.n_doubtful :]
         depths = np.sort(-np.expm1(-self.persistences[sure]))[::-1]
         return 1 + int(np.argmax(-np.diff(np.concatenate([[1.0], depths, [0.0]]))))
 
     @property
-    def _noisy_sizes(self) -> tuple[FloatArray, FloatArray]:
-        if self.sizes is None or self.stds is None:
-            return self.mixture.weights, np.zeros(self.mixture.n_components)
-        return self.sizes, self.stds
-
-    @cached_property
-    def _ranked(self) -> tuple[IntArray, IntArray]:
-        """Components from the highest peak down, and the pairs of their places that are joined, in order."""
-        ranked = np.lexsort([*_flat(self.mixture).T[::-1], self.peaks.owners])
-        mixture = _reordered(self.mixture, ranked)
-        peaks = self.peaks._replace(owners=self.peaks.owners[ranked])
-        sizes, stds = (values[ranked] for values in self._noisy_sizes)
-        return ranked, joining_order(mixture, peaks, self.saddles, sizes, stds)
+    def _joins(self) -> IntArray:
+        return np.arange(self.n_peaks - 1) if self.order is None else self.order
 
     def cut(self, n_clusters: int | None = None) -> IntArray:
         """Cluster of each component, of shape (K,), numbered from the highest peak down.
@@ -137,45 +134,23 @@ class MorseTree:
         Parameters
         ----------
         n_clusters : int, optional
-            From 1 to the number of components. Components that share a peak may be in different clusters. By
-            default the `n_clusters` of the tree.
+            From 1 to the number of components. Clusters beyond the number of peaks are components that share
+            a peak, see `sfumato.public.mixtures.shoulders`. By default the `n_clusters` of the tree.
         """
-        wanted, n_components = self._checked(n_clusters), self.mixture.n_components
-        ranked, pairs = self._ranked
-        found = np.empty(n_components, dtype=np.int64)
-        found[ranked] = _components(pairs[: n_components - wanted], n_components)
-        return found
-
-    def peak_clusters(self, labels: IntArray) -> IntArray:
-        """Cluster of each peak, of shape (S,): that of its heaviest component.
-
-        Parameters
-        ----------
-        labels : int array of shape (K,)
-            Cluster of each component.
-        """
-        found = np.empty(self.n_peaks, dtype=np.int64)
-        heaviest_last = np.argsort(self.mixture.weights, kind="stable")
-        found[self.peaks.owners[heaviest_last]] = labels[heaviest_last]
-        return found
-
-    def is_level(self, labels: IntArray) -> bool:
-        """Whether clusters are what a level of the density separates: no lower saddle is within one.
-
-        Parameters
-        ----------
-        labels : int array of shape (K,)
-            Cluster of each component.
-        """
-        joined = self.saddles.peaks[: max(self.n_peaks - 1 - int(labels.max()), 0)]
-        by_level = _components(joined, self.n_peaks)[self.peaks.owners]
-        return np.array_equal(_first_seen(by_level), _first_seen(labels))
+        wanted = self._checked(n_clusters)
+        if wanted <= self.n_peaks:
+            return self._peak_clusters(wanted)[self.peaks.owners]
+        n_components = self.mixture.n_components
+        by_peak = np.argsort(self.peaks.owners, kind="stable")
+        place = np.argsort(by_peak)
+        pairs = shoulder_pairs(self.mixture, self.peaks.owners)[: n_components - wanted]
+        return _components(place[pairs], n_components)[place]
 
     def predict(self, points: ArrayLike, n_clusters: int | None = None) -> IntArray:
         """Cluster of each point, by the peak that its ascent reaches.
 
-        An ascent stops as soon as its end is certain, see `basins`. If components that share the peak are in
-        different clusters, the most probable of them decides.
+        An ascent stops as soon as its end is certain, see `basins`. If there are more clusters than peaks, a
+        point belongs to the cluster of its most probable component.
 
         Parameters
         ----------
@@ -183,25 +158,21 @@ class MorseTree:
         n_clusters : int, optional
             As for `cut`.
         """
-        points, labels = self.mixture.checked(points), self.cut(n_clusters)
-        groups = self.peak_clusters(labels)
-        parted = np.unique(self.peaks.owners[labels != groups[self.peaks.owners]])
-        groups[parted] = labels.max() + 1 + np.arange(len(parted))
-        found = self._basins(groups).predict(points)
-        for peak in parted:
-            rows, members = np.flatnonzero(found == groups[peak]), np.flatnonzero(self.peaks.owners == peak)
-            shares = self.mixture.responsibilities(points[rows])[:, members]
-            found[rows] = labels[members[shares.argmax(axis=1)]]
-        return found
-
-    def _basins(self, clusters: IntArray) -> Basins:
-        """Where ascents end, for a cluster of each peak."""
+        wanted = self._checked(n_clusters)
+        if wanted > self.n_peaks:
+            return self.cut(wanted)[self.mixture.predict(self.mixture.checked(points))]
+        clusters = self._peak_clusters(wanted)
         apart = clusters[self.saddles.peaks[:, 0]] != clusters[self.saddles.peaks[:, 1]]
         outer = np.full(clusters.max() + 1, -np.inf)
         levels = np.where(self.saddles.exact, self.saddles.log_densities, np.inf)  # bounds prove nothing
         for pair, level in zip(self.saddles.peaks[apart], levels[apart], strict=True):
             outer[clusters[pair]] = np.maximum(outer[clusters[pair]], level)
-        return Basins(self.mixture, self.peaks, clusters, outer)
+        return Basins(self.mixture, self.peaks, clusters, outer).predict(points)
+
+    def _peak_clusters(self, n_clusters: int) -> IntArray:
+        """Cluster of each peak, for at most as many clusters as peaks."""
+        joined = self._joins[: self.n_peaks - n_clusters]
+        return _components(self.saddles.peaks[joined], self.n_peaks)
 
     def _checked(self, n_clusters: int | None) -> int:
         wanted = self.n_clusters if n_clusters is None else n_clusters
@@ -221,30 +192,19 @@ def merge_tree(mixture: Mixture) -> MorseTree:
 
     The search sorts the components first, so their order makes no difference.
     """
-    order = np.lexsort(_flat(mixture).T[::-1])
-    search = _reordered(mixture, order)
+    flat = np.column_stack(
+        [mixture.weights, mixture.means, mixture.covariances.reshape(len(mixture.means), -1)]
+    )
+    order = np.lexsort(flat.T[::-1])
+    search = Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
     peaks = find_peaks(search)
     saddles = find_passes(search, peaks) if len(peaks.positions) > 1 else no_passes(search)
     return MorseTree(mixture, peaks._replace(owners=peaks.owners[np.argsort(order)]), saddles)
 
 
-def _flat(mixture: Mixture) -> FloatArray:
-    """All numbers of each component side by side, to sort by."""
-    covariances = mixture.covariances.reshape(mixture.n_components, -1)
-    return np.column_stack([mixture.weights, mixture.means, covariances])
-
-
-def _reordered(mixture: Mixture, order: IntArray) -> Mixture:
-    return Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
-
-
 def _components(pairs: IntArray, n: int) -> IntArray:
     """Connected components of n nodes, numbered by their first node."""
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    return _first_seen(connected_components(graph, directed=False)[1])
-
-
-def _first_seen(labels: IntArray) -> IntArray:
-    """The same groups, numbered by their first node."""
+    labels = connected_components(graph, directed=False)[1]
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
