@@ -257,7 +257,7 @@ TUNED: tuple[Tuned, ...] = (
     *group("cluster.mog", ("DPMoG, grid",), {"GRID_COLUMNS": (1,)}),
     *group("public.mixtures.em", ("DPMoG, grid",), {"_N_STARTS": (1, 10)}),
     *group("public.mixtures.em", ("DPMoG, grid",), {"N_ITER": ()}, importers=("sfumato.cluster.mog",)),
-    *group("public.mixtures.doubt", ("MorseClustering",), {"_SURE": (), "_SIZE_POWER": ()}),
+    *group("public.mixtures.doubt", ("MorseClustering",), {"_SURE": ()}),
     *group("public.models.mixture", ("MorseClustering", "DPMoG, centres"), {"_LEAST_WEIGHT": ()}),
     *group(
         "public.mixtures.saddles",

@@ -42,9 +42,8 @@ class MorseClustering(PrivateClusterer):
 
     Two components belong together if the density falls little on the best path between them. A path counts by
     its lowest point, the saddle. As the level falls, components join in a tree, which is cut at the number of
-    clusters. Clusters that may be mere noise are joined first, and small ones earlier than large ones. All of
-    this is computed from the released mixture, so only the base spends. A saved release can be cut again with
-    ``release_.model.cut(k)``.
+    clusters. Clusters that may be mere noise are joined first. All of this is computed from the released
+    mixture, so only the base spends. A saved release can be cut again with ``release_.model.cut(k)``.
 
     Parameters
     ----------

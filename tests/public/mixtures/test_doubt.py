@@ -1,4 +1,4 @@
-"""Clusters that noise may have made are joined first, then small ones at high saddles."""
+"""Clusters that noise may have made are joined first."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sfumato.public.mixtures import merge_tree
 FAR = [[0.0], [7.0], [30.0]]  # the last is joined last by level
 
 
-def test_without_noise_and_of_equal_sizes_the_level_decides(isotropic):
+def test_without_noise_the_level_decides(isotropic):
     tree = merge_tree(isotropic(FAR))
     sure = tree.doubting(np.array([100.0, 100.0, 100.0]), np.zeros(3))
     assert sure.n_doubtful == 0
@@ -38,28 +38,3 @@ def test_two_halves_are_surer_together(isotropic):
     doubting = tree.doubting(np.array([90.0, 90.0, 1000.0]), np.full(3, 20.0))
     assert doubting.n_doubtful == 1  # 4.5 deviations each, 6.4 together
     np.testing.assert_array_equal(np.bincount(doubting.cut(2)[:2], minlength=2).max(), 2)
-
-
-@pytest.mark.parametrize("rows", [20.0, 100.0])
-@pytest.mark.parametrize(("place", "labels"), [(11.7, [0, 1, 1]), (12.6, [0, 0, 1])])
-def test_a_small_cluster_is_joined_by_its_distance_and_not_last_of_all(isotropic, place, rows, labels):
-    sizes = np.array([1000.0, 900.0, rows])
-    tree = merge_tree(isotropic([[0.0], [6.0], [place]], weights=sizes / sizes.sum()))
-    np.testing.assert_array_equal(tree.cut(2), [0, 0, 1])  # by level
-    sized = tree.doubting(sizes, np.full(3, 1.0))
-    assert sized.n_doubtful == 0
-    np.testing.assert_array_equal(sized.cut(2), labels)
-
-
-def test_sizes_count_by_their_root(isotropic):
-    tree = merge_tree(isotropic([[0.0], [6.0], [12.4]]))
-    gap = -np.diff(tree.saddles.log_densities)[0]
-    for factor, is_joined in ((0.9, True), (1.1, False)):
-        sizes = 1000 * np.array([1.0, 1.0, factor * np.exp(-2 * gap)])
-        labels = tree.doubting(sizes, np.zeros(3)).cut(2)
-        assert (labels[1] == labels[2]) == is_joined
-
-
-def test_clusters_without_rows_have_an_order(isotropic):
-    tree = merge_tree(isotropic(FAR)).doubting(np.zeros(3), np.zeros(3))
-    assert [len(np.unique(tree.cut(k))) for k in (1, 2, 3)] == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Which peaks to join first: those that may be noise, then those of few rows at a high saddle."""
+"""Which peaks to join first if component sizes are noisy: those that may be noise."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from sfumato.domain import FloatArray, IntArray
 from sfumato.public.mixtures.peaks import Peaks
 from sfumato.public.mixtures.saddles import Passes
 
-# Tuned: docs/notes/constants.md#morse
-_SURE = 5.0  # standard deviations
-_SIZE_POWER = 0.5  # of the smaller side, by which the density of a saddle is divided
-
+_SURE = 5.0  # standard deviations; tuned: docs/notes/constants.md#morse
 _LEAST_STD = 1e-100  # no division by zero
-_LEAST_ROWS = 1e-100  # no logarithm of zero
 
 
 def joining_order(peaks: Peaks, saddles: Passes, sizes: FloatArray, stds: FloatArray) -> tuple[IntArray, int]:
@@ -21,10 +17,8 @@ def joining_order(peaks: Peaks, saddles: Passes, sizes: FloatArray, stds: FloatA
 
     A cluster is beyond doubt if its size is at least five standard deviations of the size's noise, and if the
     resulting relative error of its density is below a fifth of its rise above the saddle, in logarithms.
-    Doubtful clusters are joined first, the most doubtful leading. Then comes the saddle with the highest
-    density over the root of the smaller side's size. Between two round clusters that density is about the
-    root of the product of their sizes, times what depends on their distance. So by density alone a small
-    cluster would be joined late because it is small.
+    Doubtful clusters are joined first, the most doubtful leading. Then come the other saddles in the order
+    given, from the densest down.
 
     Parameters
     ----------
@@ -45,9 +39,7 @@ def joining_order(peaks: Peaks, saddles: Passes, sizes: FloatArray, stds: FloatA
         rises = np.maximum(tops[ends] - saddles.log_densities[left, None], 0.0)
         evidence = (certainty * np.minimum(rises, 1.0)).min(axis=1)
         is_doubtful = bool(evidence.min() < _SURE)
-        smaller = np.maximum(rows[ends].min(axis=1), _LEAST_ROWS)
-        ranks = saddles.log_densities[left] - _SIZE_POWER * np.log(smaller)
-        chosen = int(evidence.argmin() if is_doubtful else ranks.argmax())
+        chosen = int(evidence.argmin()) if is_doubtful else 0
         n_doubtful += is_doubtful
         elder, younger = sorted(ends[chosen])
         cluster[cluster == younger] = elder
