@@ -16,7 +16,7 @@ from sfumato.cluster.shared.grid_release import ROWS_SHARE
 from sfumato.cluster.shared.parameters import MOST_CLUSTERS, parameter
 from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import Questions
-from sfumato.domain import Domain, Grid, IntArray
+from sfumato.domain import Domain, FloatArray, Grid, IntArray
 from sfumato.domain.constraints import between, none_or, positive, whole
 from sfumato.domain.nested import NestedGrid
 from sfumato.errors import ParameterError
@@ -31,6 +31,7 @@ _OUTLINE_CELLS_PER_ROW = 0.15  # at epsilon 1 and below in proportion
 _MOST_OUTLINE_EPSILON = 1.0  # beyond, rows are few rather than noise large
 _LEAST_OUTLINE, _MOST_OUTLINE = 64, 2048  # cells; more would sharpen nothing that a person sees
 _ROWS_PER_LEAF = 2.0  # at epsilon 1, in inverse proportion to it
+_FILLED = 4.0  # rows of a cell in a cluster over those of any cell, for a forecast
 _LEAF_BITS = 6  # a cell of the outline has at most 2^6 leaves
 _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is taken to be of another unit
 
@@ -182,7 +183,7 @@ class DensityTree(DensityClusterer):
             return NestedHistogram.plain(release_histogram(curator, "cells", grid, math.inf))
         coarse = self._coarse_grid(curator)
         outline = curator.cells("outline", coarse)
-        nested = NestedGrid(coarse, self._depths(outline.values, curator), _deepest(curator.domain))
+        nested = NestedGrid(coarse, self._depths(outline.values, curator), self._deepest(curator.domain))
         leaves = curator.cells("cells", nested)
         return NestedHistogram(
             nested,
@@ -196,8 +197,9 @@ class DensityTree(DensityClusterer):
     def rehearse(self, questions: Questions) -> DensityModel:
         """Ask for cells as wide as those in a cluster will be."""
         if self.cell is None:
-            grid = self._coarse_grid(questions).refined(2 ** max(0, _deepest(questions.domain) - 1))
-            questions.cells("cells", grid)
+            coarse, rows = self._coarse_grid(questions), float(questions.count("rows").values[0])
+            typical = np.array([_FILLED * rows / coarse.n_cells])
+            questions.cells("cells", coarse.refined(2 ** int(self._depths(typical, questions)[0])))
         return self._cluster(questions)
 
     def _coarse_grid(self, curator: Questions) -> Grid:
@@ -209,23 +211,28 @@ class DensityTree(DensityClusterer):
         noisy_rows = curator.count("rows")
         rows = max(float(noisy_rows.values[0]), noisy_rows.std) / domain.unit.max_rows
         wanted = rows * _OUTLINE_CELLS_PER_ROW * min(_laplace_epsilon(curator), _MOST_OUTLINE_EPSILON)
-        most = min(_MOST_OUTLINE, self._most_cells(domain) / 2 ** (domain.n_features * _deepest(domain)))
+        most = min(_MOST_OUTLINE, self._most_cells(domain) / 2 ** (domain.n_features * self._deepest(domain)))
         n_cells = min(max(wanted, _LEAST_OUTLINE), most)
         widths = geometry.widths_of(domain, geometry.column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())
         sides = widths.clip(middle / _MOST_ELONGATED, middle * _MOST_ELONGATED)
         sides *= (n_cells / sides.prod()) ** (1 / domain.n_features)
-        shape = [max(_LEAST_SIDE // 2 ** _deepest(domain), 1, round(float(side))) for side in sides]
+        shape = [max(_LEAST_SIDE // 2 ** self._deepest(domain), 1, round(float(side))) for side in sides]
         while math.prod(shape) > most and max(shape) > 1:
             shape[int(np.argmax(shape))] -= 1
         return Grid(domain.low, domain.high, tuple(shape))
 
-    def _depths(self, outline: IntArray, curator: Questions) -> IntArray:
+    def _depths(self, outline: IntArray | FloatArray, curator: Questions) -> IntArray:
         """How often each cell of the outline is halved: the more rows it seems to have, the more often."""
         domain = curator.domain
         of_leaf = _ROWS_PER_LEAF * domain.unit.max_rows / _laplace_epsilon(curator)
         halvings = np.log2(np.maximum(outline / of_leaf, 1.0)) / domain.n_features
-        return np.asarray(halvings.round().clip(0, _deepest(domain)), dtype=np.int64)
+        return np.asarray(halvings.round().clip(0, self._deepest(domain)), dtype=np.int64)
+
+    def _deepest(self, domain: Domain) -> int:
+        """How often a cell of the outline may be halved along each column."""
+        room = math.floor(math.log2(self._most_cells(domain)) / domain.n_features)
+        return min(_LEAF_BITS // domain.n_features, max(room - 1, 0))
 
     def _most_cells(self, domain: Domain) -> float:
         """Number of cells for which memory and time are enough."""
@@ -256,11 +263,6 @@ class DensityTree(DensityClusterer):
                 f"`cell`={self.cell!r} makes a grid of more than {self.max_memory / 1e9:.3g} GB: use at "
                 f"least {least:.3g}, or raise `max_memory` from {self.max_memory:g} bytes"
             )
-
-
-def _deepest(domain: Domain) -> int:
-    """How often a cell of the outline may be halved along each column."""
-    return _LEAF_BITS // domain.n_features
 
 
 def _laplace_epsilon(curator: Questions) -> float:

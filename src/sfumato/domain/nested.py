@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,10 @@ class NestedGrid:
             raise ParameterError(f"`depths` must be {shape[0]} integers, and `deepest` from 0 to {_DEEPEST}")
         if (self.depths < 0).any() or (self.depths > self.deepest).any():
             raise ParameterError(f"`depths` must be from 0 to {self.deepest}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only the parts: what is computed from them is computed again."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @property
     def n_features(self) -> int:

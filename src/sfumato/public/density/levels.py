@@ -120,7 +120,7 @@ class Levels:
         """Standard deviations that the mean of so many noisy counts seldom exceeds anywhere (Chernoff)."""
         noise = self.histogram.noise
         log_chance = math.log(_FALSE_CHANCE / self.histogram.nested.n_cells)
-        sigma = math.sqrt(noise.variance) if noise.variance > 0 else 1.0
+        sigma = math.sqrt(self.histogram.variance)
         rates = np.geomspace(1e-3, 0.98, _RATES) / noise.scale
         logs = log_moments(noise, rates)
         table = 2.0 ** np.arange(0, 41)
@@ -214,7 +214,7 @@ class Levels:
         return around, float(np.clip(share, 0.0, 1.0))
 
     def published(self) -> LevelTree:
-        """The tree with positions of its peaks. Of two regions that join, the one with the lower peak ends."""
+        """The tree with positions of its peaks. When two regions join, the lower peak ends."""
         grid, joins, n_peaks = self.histogram.grid, self.joins, self.joins.n_regions
         tops = np.full(n_peaks, -1, dtype=np.int64)
         upwards = np.argsort(self.density, kind="stable")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,10 @@ class NestedHistogram:
         if self.outline is not None:
             check_shape("outline", self.outline, self.nested.coarse.n_cells)
             self._noise(self.outline_scale).check()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only the parts: what is computed from them is computed again."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @property
     def grid(self) -> Grid:
