@@ -28,9 +28,9 @@ from sfumato.public.density.tails import log_moments
 _PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of the layers, where there are enough rows
 _ROWS_PER_KERNEL = 4  # kernels that the rows must fill for a layer to show anything
 _EDGE_PRECISION = 14.0  # of the layer that shows where clusters end
-# The deepest valley that noise makes among n kernels grows as the largest of n normal numbers. Where much of the
-# noise is added, it is smooth within a leaf and makes fewer valleys.
-_PER_LARGEST, _LESS, _LESS_IN_NOISE = 1.5, 3.3, 1.6
+# The deepest valley that sampling makes among n kernels grows as the largest of n normal numbers. Added noise
+# is smooth within a leaf, and makes fewer valleys.
+_PER_LARGEST, _LESS = 1.5, 3.3
 _LEAST_SCORE = 0.1
 
 _FALSE_CHANCE = 0.02  # largest probability that noise alone makes a region anywhere in an empty domain
@@ -139,7 +139,7 @@ class Levels:
     def least_score(self) -> float:
         """Depth of a valley, in standard errors, that noise seldom makes."""
         largest = math.sqrt(2 * math.log(max(self.joins.n_kernels, 1.0)))
-        return max(_LEAST_SCORE, _PER_LARGEST * largest - _LESS - _LESS_IN_NOISE * self.noise_share)
+        return max(_LEAST_SCORE, (1 - self.noise_share) * (_PER_LARGEST * largest - _LESS))
 
     def n_joins(self, prominence: float) -> int:
         """Number of joins until all valleys that are left are deep enough."""
