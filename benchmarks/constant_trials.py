@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KDTree
 
 from benchmarks.density_data import DATA_SETS, fit
+from benchmarks.density_families import FAMILIES
 from benchmarks.source_target_data import BALL, HOUSING_HIGH, HOUSING_LOW, Pair, pair_of
 from sfumato import (
     DPDBSCAN,
@@ -137,6 +138,14 @@ def disagreement(
     of = table(name, seed)
     model = make(name, of).set_params(epsilon=epsilon, delta=DELTA, bounds=of.bounds, random_state=seed)
     return -float(adjusted_rand_score(of.classes, fit(model, of.X).labels_))
+
+
+def shape_disagreement(name: str, seed: int) -> float:
+    """Minus the adjusted Rand index of DensityTree on a recipe of shapes."""
+    family = FAMILIES[name]
+    X, classes = family.draw(family.rows[0], seed)
+    model = DensityTree(epsilon=EPSILON, bounds=family.bounds, random_state=seed)
+    return -float(adjusted_rand_score(classes, model.fit(X).labels_))
 
 
 def surprise(make: Callable[[int], Any], name: str, seed: int) -> float:
@@ -277,12 +286,19 @@ TRIALS = {
         partial(disagreement, merged_centres), "ARI", ("pulsar_kaggle",), ("magic",), ARI, 4
     ),
     "DensityTree": Trial(
-        partial(disagreement, lambda *_: DensityTree(), epsilon=0.5),
+        shape_disagreement,
         "ARI",
-        SHAPES,
-        NEW_SHAPES,
-        f"{ARI}, epsilon 0.5",
-        4,
+        (
+            "nested rings",
+            "straight bands",
+            "shapes, 40 % noise",
+            "normals on a grid",
+            "thin curves",
+            "few groups",
+        ),
+        ("rings in rings", "wavy bands", "letters, 20 % noise", "thirty normals", "nine curves", "dumbbells"),
+        f"{ARI}, epsilon 1",
+        1,
     ),
     "DPDBSCAN": Trial(
         partial(disagreement, dbscan, epsilon=0.5), "ARI", SHAPES, NEW_SHAPES, f"{ARI}, epsilon 0.5", 4

@@ -6,6 +6,7 @@ import pickle
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -277,3 +278,63 @@ def test_accuracy_on_real_data():
     rows, labels = datasets.load("cluto_t4_8k")
     models = [fitted(rows, bounds=([0, 0], [650, 350]), random_state=seed) for seed in range(3)]
     assert np.mean([adjusted_rand_score(labels, model.labels_) for model in models]) >= 0.75
+
+
+def test_where_and_when():
+    """A place that is busy around midnight is one cluster, and another one in the morning."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(3, 20_000, p=[0.5, 0.3, 0.2])
+    rows = pd.DataFrame(
+        {
+            "x": rng.normal(np.take([2, 2, 7], kind), 0.6),
+            "y": rng.normal(np.take([2, 2, 6], kind), 0.6),
+            "hour": rng.normal(np.take([23.5, 9, 13], kind), 1.2) % 24,
+        }
+    )
+    bounds = {"x": (0, 10), "y": (0, 10), "hour": {"cycle": (0, 24)}}
+    model = DensityTree(epsilon=1.0, bounds=bounds, random_state=0).fit(rows)
+    assert model.n_clusters_ == 3
+    assert adjusted_rand_score(kind, model.labels_) > 0.95
+
+
+def test_a_corridor_is_a_map():
+    tree = DensityTree(bounds=([0, 0], [820, 170]))
+    assert "as on a map" in str(tree.plan(2))
+    assert "in units of their bounds" in str(DensityTree(bounds=([0, 0], [820, 17])).plan(2))
+
+
+def test_outline_and_leaves_add_up_to_the_budget():
+    for d in (1, 2, 3, 5):
+        steps = DensityTree(epsilon=1.5, bounds=(-1, 1)).plan(d)
+        assert [step.step.name for step in steps.steps] == ["rows", "outline", "cells"]
+        assert sum(step.step.share for step in steps.steps) == 1
+
+
+def test_leaves_are_smaller_where_the_outline_shows_rows():
+    model = fitted(three_hills(20_000))
+    nested = model.histogram_.nested
+    seen = model.histogram_.outline
+    assert (
+        nested.depths[seen > np.quantile(seen, 0.9)].min()
+        > nested.depths[seen < np.quantile(seen, 0.1)].max()
+    )
+
+
+def test_edges_move_inwards():
+    model = fitted()
+    sizes = [len(model.cut(edge=edge).cells_) for edge in (0.1, 0.5, 0.9)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[2] > 0
+
+
+def test_strengths_are_larger_inside():
+    model, rows = fitted(), three_hills(4000)
+    found, labels = model.strengths(rows), model.predict(rows)
+    assert ((found == 0) == (labels < 0)).mean() > 0.99
+    assert found.min() >= 0
+    assert found.max() == 1
+
+
+def test_min_rows():
+    assert fitted().n_clusters_ == 3
+    assert all(span.count_high >= 1500 for span in fitted(min_rows=1500).spans_)

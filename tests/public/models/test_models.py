@@ -9,6 +9,7 @@ from sfumato.domain import Domain, Grid, Unit
 from sfumato.errors import ReleaseError
 from sfumato.public.density.dbscan import Guarantee
 from sfumato.public.density.histogram import NoisyHistogram
+from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.density.regions import Regions
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.models import (
@@ -138,7 +139,7 @@ CENTRES = CentreModel(CENTERS, np.ones(3), synopsis())
 MIXTURE = MixtureModel(np.ones(1), np.zeros((1, 2)), np.eye(2)[None], np.ones(1), np.zeros(1))
 PLACES = SourceTargetModel(CENTERS, np.arange(3), CENTERS, 0.5, 3)
 DBSCAN = DBSCANModel(LISTED, SPANS, PROMISE, 4.0, True, "euclidean")
-TREE = DensityModel(COUNTS, SPANS, 2.5, "euclidean")
+TREE = DensityModel(NestedHistogram.plain(COUNTS), SPANS, 1.0, "euclidean")
 LINE = encode(Regions(Grid((0.0,), (1.0,), (4,)), np.array([0]), np.array([0]), np.ones((1, 3)), 0.95))
 
 

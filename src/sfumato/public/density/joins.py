@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.domain import FloatArray, IntArray
 from sfumato.public.density.scales import Layer
 
-# Tuned: docs/notes/density.md
+# Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
 # A border follows the places of least density, so it is lower than what it separates by as many standard
 # errors of a kernel, even in an even cloud.
 _CHOSEN = 1.1

@@ -24,8 +24,9 @@ from sfumato.public.density.scales import Layer, Scales
 from sfumato.public.density.stencils import adjacent_offsets
 from sfumato.public.density.tails import log_moments
 
-# Tuned: docs/notes/density.md
-_PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of the layers, where there are enough rows
+# Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
+# Precisions of the layers, where there are enough rows for them.
+_PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 2048.0, 8192.0, 32768.0)
 _ROWS_PER_KERNEL = 4  # kernels that the rows must fill for a layer to show anything
 _EDGE_PRECISION = 14.0  # of the layer that shows where clusters end
 # The deepest valley that sampling makes among n kernels grows as the largest of n normal numbers. Added noise
