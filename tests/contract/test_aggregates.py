@@ -15,6 +15,7 @@ import pytest
 
 from sfumato.budget import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, row_products, space
+from sfumato.domain.nested import NestedGrid
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.domain.sparse import Sparse
 from sfumato.private import aggregates
@@ -72,6 +73,12 @@ def group_of(partition, row):
                 position = (row[j] - partition.low[j]) * (1 / partition.widths[j])
                 flat = flat * m + sum(position >= i for i in range(1, m))
             return flat
+        case NestedGrid(coarse=coarse, depths=depths):
+            home, at, parts = group_of(coarse, row), 0, 2 ** depths[group_of(coarse, row)]
+            for j, m in enumerate(coarse.shape):
+                fine = (row[j] - coarse.low[j]) * (1 / coarse.refined(parts).widths[j])
+                at = at * parts + sum(fine >= i for i in range(1, m * parts)) % parts
+            return sum((2**depth) ** len(coarse.shape) for depth in depths[:home]) + at
         case Voronoi(centers=centers):
             origin, best, best_score = centers.mean(axis=0), 0, -np.inf
             for c, center in enumerate(centers - centers.mean(axis=0)):
@@ -263,6 +270,11 @@ GRIDS = [
     Grid((-1e-3, 1e6), (1e-3, 1e6 + 1), (2, 2)),
     Grid((0.0,), (1.0,), (10,)),
 ]
+NESTED = [
+    NestedGrid(GRIDS[0], np.array([0, 1, 2, 0, 0, 2, 1, 1, 0, 0, 1, 2]), 2),
+    NestedGrid(Grid((0.0,), (1.0,), (3,)), np.array([2, 0, 3]), 3),
+    NestedGrid(GRIDS[2], np.array([1, 0, 0, 2]), 3),  # deeper than any cell
+]
 CENTERS = np.array([[-0.5, -0.5], [0.5, 0.25], [0.0, 1.0], [0.5, 0.25]])  # the last one never wins
 VORONOI = Voronoi(CENTERS)
 MIDDLES = [np.concatenate([c, (c[1:] + c[:-1]) / 2]) for c in CENTERS.T]
@@ -415,6 +427,7 @@ EXAMPLES = {
     ],
     "CellCounts": [
         *(cells(grid, grid.edges()) for grid in GRIDS),
+        *(cells(nested, nested.fine.edges()) for nested in NESTED),
         cells(MIXTURE, MIDDLES),
         cells(TREE, THRESHOLDS),
         cells(VORONOI, MIDDLES, coordinates=UNUSED),

@@ -18,7 +18,6 @@ from sfumato.budget import Record
 from sfumato.budget.records import Sensitivity
 from sfumato.cluster import DPMoG, LloydKMeans, dbscan
 from sfumato.cluster.shared import density_base
-from sfumato.public.density.levels import Levels
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.models import MorseModel
 
@@ -147,7 +146,6 @@ def no_post_processing(monkeypatch):
     monkeypatch.setattr(GridSynopsis, "cluster", first_cells)
     monkeypatch.setattr(MorseModel, "cut", lambda self, n_clusters=None: self)
     monkeypatch.setattr(MorseModel, "attributes", lambda self: self.base.attributes())
-    monkeypatch.setattr(Levels, "least_height", 0.0)
 
 
 # Two ways of asking: a number of rows that is private or public, a grid that is found or given, all cells of

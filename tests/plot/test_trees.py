@@ -13,7 +13,7 @@ from sfumato import DensityTree, GridKMeans, plot
 from sfumato.errors import ParameterError
 from sfumato.plot.branches import NOISE, SEVERAL, Branches
 from sfumato.plot.levels import _joins
-from sfumato.public.density.levels import FLOOR, Levels, LevelTree
+from sfumato.public.density.levels import LevelTree, noise_in_empty_places
 
 
 @pytest.fixture(autouse=True)
@@ -94,9 +94,8 @@ def test_colours_are_those_of_the_map():
 
 def test_branches_end_in_the_noise():
     shown = release()
-    levels = Levels(shown.model.histogram)
     stems, _ = segments(plot.tree(shown))
-    assert min(stem[:, 1].min() for stem in stems) == pytest.approx(FLOOR * levels.noise)
+    assert min(stem[:, 1].min() for stem in stems) == pytest.approx(noise_in_empty_places(shown.model.levels))
     assert len(stems) > shown.model.regions.n_spans
 
 
