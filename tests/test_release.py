@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import Ball, GridKMeans, Release
+from sfumato import DPDBSCAN, Ball, DensityTree, GridKMeans, Release
 from sfumato import release as release_module
-from sfumato.errors import DataError, ReleaseError
+from sfumato.errors import DataError, ParameterError, ReleaseError
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -271,3 +271,70 @@ def test_a_relative_path(model, tmp_path, monkeypatch):
 
 def test_the_format_is_pinned():
     assert (release_module.FORMAT, release_module.FORMAT_VERSION) == ("sfumato release", 1)
+
+
+def hills(n=3000):
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(c, 0.1, size=(n, 2)) for c in ([-0.5, -0.5], [0.5, 0.3])])
+
+
+@pytest.mark.parametrize(
+    "make", [DensityTree, lambda **options: DPDBSCAN(0.2, 400, **options)], ids=["DensityTree", "DPDBSCAN"]
+)
+def test_strengths_of_arrays(make, tmp_path):
+    model = make(bounds=(-1, 1), epsilon=2, random_state=0).fit(hills())
+    loaded = Release.load(model.release_.save(tmp_path / "release.json"))
+    rows = np.concatenate([hills(300), np.random.default_rng(1).uniform(-1, 1, size=(500, 2))])
+    found = loaded.strengths(rows)
+    assert found.shape == (len(rows),)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert (found[loaded.predict(rows) == -1] == 0).all()
+    np.testing.assert_array_equal(found, model.strengths(rows))
+    np.testing.assert_array_equal(found, loaded.strengths(rows.tolist()))
+    np.testing.assert_array_equal(found, loaded.strengths(pd.DataFrame(rows)))
+    assert loaded.strengths(rows[:0]).shape == (0,)
+    assert loaded.strengths([[-0.5, -0.5]])[0] > 0.5
+    with pytest.raises(DataError, match="`X` must have rows of 2 columns, got 3 columns"):
+        loaded.strengths(np.zeros((4, 3)))
+
+
+def test_strengths_fall_off_towards_the_edge():
+    model = DensityTree(bounds=(-1, 1), epsilon=2, random_state=0).fit(hills())
+    angle = np.linspace(0, 2 * np.pi, 100)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    found = [model.strengths([-0.5, -0.5] + radius * circle).mean() for radius in (0.05, 0.12, 0.2, 0.45)]
+    assert found[0] > found[1] > found[2] > found[3] >= 0
+
+
+def test_strengths_of_frames_find_their_columns_by_name(tmp_path):
+    """In the units of the columns, in any order, with columns that are not used, and in files."""
+    table = pd.DataFrame(hills() * [10.0, 1000.0], columns=["x", "y"]).assign(name="a")
+    bounds = {"x": (-10, 10), "y": (-1000, 1000)}
+    release = DensityTree(bounds=bounds, epsilon=2, random_state=0).fit(table).release_
+    found = release.strengths(table)
+    assert found.mean() > 0.4
+    assert (found[release.predict(table) == -1] == 0).all()
+    np.testing.assert_array_equal(release.strengths(table[["name", "y", "x"]]), found)
+    table.to_parquet(tmp_path / "table.parquet")
+    np.testing.assert_array_equal(release.strengths(tmp_path / "table.parquet"), found)
+    (batch, *others) = release.predict_files(tmp_path / "table.parquet", strengths="strength")
+    assert not others
+    assert batch.schema.names == ["cluster", "strength"]
+    np.testing.assert_array_equal(batch["strength"].to_numpy(), found)
+
+
+def test_rows_that_a_fit_drops_have_no_strength():
+    rows = hills()
+    model = DensityTree(bounds=(-1, 1), epsilon=2, missing="drop", random_state=0).fit(rows)
+    odd = np.array([[-0.5, -0.5], [np.nan, -0.5], [40.0, 40.0]])
+    assert model.release_.predict(odd).tolist() == [model.predict(odd[:1])[0], -1, -1]
+    assert model.release_.strengths(odd).tolist() == [model.strengths(odd[:1])[0], 0, 0]
+    assert model.strengths(odd[:1])[0] > 0.5
+
+
+def test_a_release_without_spans_has_no_strengths(model, rows, tmp_path):
+    pd.DataFrame(rows).rename(columns=str).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ParameterError, match="GridKMeans has no spans: use DensityTree or DPDBSCAN"):
+        model.release_.strengths(rows)
+    with pytest.raises(ParameterError, match="GridKMeans has no spans"):
+        model.release_.predict_files(tmp_path / "rows.parquet", strengths="strength")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import GridKMeans, Release
+from sfumato import DensityTree, GridKMeans, Release
 from sfumato.release import whole_file
 
 BOUNDS = {"east": (0, 40), "north": (0, 30)}
@@ -72,12 +72,33 @@ def test_releases_of_arrays(call, frame, tmp_path):
     )
 
 
+@pytest.mark.parametrize("out", ["labels.parquet", "labels.csv"])
+def test_strengths(call, stays, frame, out, silent_about):
+    model = DensityTree(bounds=BOUNDS, epsilon=2).fit(frame)
+    model.release_.save("tree.json")
+    done = call("predict", "tree.json", stays, "--out", out, "--strengths", "firm", "--keep", "cab")
+    silent_about(done.output)
+    labels = pd.read_parquet(out) if out.endswith("parquet") else pd.read_csv(out)
+    assert labels.columns.tolist() == ["cab", "cluster", "firm"]
+    np.testing.assert_array_equal(labels.cluster.fillna(-1), model.predict(frame))
+    np.testing.assert_allclose(labels.firm.fillna(0), model.strengths(frame))
+    assert labels.firm.max() == 1
+
+
+def test_strengths_without_spans(call, release, stays):
+    done = call("predict", release, stays, "--out", "labels.csv", "--strengths", "firm", code=2)
+    assert "GridKMeans has no spans: use DensityTree or DPDBSCAN" in done.stderr
+    assert not Path("labels.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
         (["--out", "labels.txt"], "must end in .parquet or .csv"),
         (["--out", "labels.csv", "--keep", "age"], "column 'age' must be in the table"),
         (["--out", "labels.csv", "--keep", "cab", "--column", "cab"], "must differ"),
+        (["--out", "labels.csv", "--strengths", "cluster"], "must differ"),
+        (["--out", "labels.csv", "--keep", "cab", "--strengths", "cab"], "must differ"),
         (["--out", "release.csv"], "--force"),
     ],
 )

@@ -106,7 +106,7 @@ def test_peaks_that_are_no_spans_are_thin():
     widths = np.array(ax.collections[0].get_linewidths())
     n_peaks = min(40, len(shown.model.tree.heights))
     assert (widths[:n_peaks] > 1).sum() == 2
-    assert "other peaks" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert any(text.get_text().endswith("other peaks") for text in ax.get_legend().get_texts())
 
 
 def test_any_cut_is_drawn():
@@ -124,7 +124,7 @@ def test_of_many_peaks_the_most_prominent_are_drawn():
     ax = plot.tree(shown)
     ax.figure.canvas.draw()
     assert len(ax.get_xticks()) == 40
-    assert ax.get_xlabel() == f"numbers of spans, among 40 of {n_peaks} peaks"
+    assert ax.get_xlabel() == f"numbers of spans, among 40 of {n_peaks:,} peaks"
     assert not crossings(ax)
     frames = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert not any(a.overlaps(b) for i, a in enumerate(frames) for b in frames[:i])
