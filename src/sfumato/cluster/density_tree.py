@@ -29,7 +29,10 @@ from sfumato.public.models import DensityModel
 OUTLINE_SHARE = Fraction(3, 10)  # of what the number of rows leaves
 _OUTLINE_CELLS_PER_ROW = 0.15  # at epsilon 1 and below in proportion
 _MOST_OUTLINE_EPSILON = 1.0  # beyond, rows are few rather than noise large
-_LEAST_OUTLINE, _MOST_OUTLINE = 64, 2048  # cells; more would sharpen nothing that a person sees
+_LEAST_OUTLINE, _MOST_OUTLINE = (
+    64,
+    2048,
+)  # cells; more would sharpen nothing that a person sees. One column: 64
 _ROWS_PER_LEAF = 2.0  # at epsilon 1, in inverse proportion to it
 _FILLED = 4.0  # rows of a cell in a cluster over those of any cell, for a forecast
 _LEAF_BITS = 6  # a cell of the outline has at most 2^6 leaves
@@ -37,7 +40,7 @@ _MOST_ELONGATED = 6.0  # a column whose width is farther from the others' is tak
 
 _PLACES = 0.3  # on a map, the share of its typical density at which a place ends
 _LEAST_SIDE = 4  # cells per column: with fewer there is nothing to smooth
-_BYTES_PER_FINE_CELL = 600  # all smoothed densities and layers
+_BYTES_PER_FINE_CELL = 900  # all smoothed densities and layers
 # A limit: up to 3^d neighbours of each cell are looked up, which takes seconds. It allows 11 cells per column
 # in six columns, and 6 in seven.
 _MOST_LOOKUPS = 1.3e9
@@ -70,7 +73,7 @@ class DensityTree(DensityClusterer):
     metric : {"euclidean", "geo"}
         With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
     max_memory : float
-        Limit in bytes on the memory of the grid, about 600 bytes per cell. From six columns on, time limits
+        Limit in bytes on the memory of the grid, about 900 bytes per cell. From six columns on, time limits
         the grid further. More than eight columns are refused.
 
     Attributes
@@ -211,7 +214,8 @@ class DensityTree(DensityClusterer):
         noisy_rows = curator.count("rows")
         rows = max(float(noisy_rows.values[0]), noisy_rows.std) / domain.unit.max_rows
         wanted = rows * _OUTLINE_CELLS_PER_ROW * min(_laplace_epsilon(curator), _MOST_OUTLINE_EPSILON)
-        most = min(_MOST_OUTLINE, self._most_cells(domain) / 2 ** (domain.n_features * self._deepest(domain)))
+        enough = _MOST_OUTLINE if domain.n_features > 1 else _LEAST_OUTLINE
+        most = min(enough, self._most_cells(domain) / 2 ** (domain.n_features * self._deepest(domain)))
         n_cells = min(max(wanted, _LEAST_OUTLINE), most)
         widths = geometry.widths_of(domain, geometry.column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())

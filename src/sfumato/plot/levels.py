@@ -123,7 +123,7 @@ def _numbers(model: DensityModel, branches: Branches, colours: list[str], ax: Ax
     turn = 90 if sum(len(str(cluster)) + 1 for cluster in clusters) > _MOST_LETTERS else 0
     size = 10 * max(style.crowding(len(peaks)), 0.6)
     ax.set_xticks(branches.places[peaks], clusters, rotation=turn, fontsize=size)
-    if not branches.n_peaks:
+    if not len(peaks):
         style.say(style.NOTHING, ax)
 
 

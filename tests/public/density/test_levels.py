@@ -286,7 +286,7 @@ def test_prominence_decides():
 
 @every_d
 def test_small_regions_are_joined_or_left_out(d):
-    histogram = hills(d, sizes=(2000, 600))
+    histogram = hills(d, sizes=(2000, 900))
     tops = np.array(SHAPES[d]) * np.array([[0.3], [0.7]])
     assert cut_levels(Levels(histogram), 1.0).n_spans == 2
     few = cut_levels(Levels(histogram, min_rows=1000.0), 1.0)

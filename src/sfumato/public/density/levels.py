@@ -123,7 +123,8 @@ class Levels:
         noise = self.histogram.noise
         log_chance = math.log(_FALSE_CHANCE / self.histogram.nested.n_cells)
         sigma = math.sqrt(self.histogram.variance)
-        rates = np.geomspace(1e-3, 0.98, _RATES) / noise.scale
+        most = 8.0 if noise.mechanism == "discrete Gaussian" else 0.98  # of Laplace noise, moments end at 1
+        rates = np.geomspace(1e-3, most, _RATES) / noise.scale
         logs = log_moments(noise, rates)
         table = 2.0 ** np.arange(0, 41)
         limits = np.array([((n * logs - log_chance) / rates).min() / (sigma * math.sqrt(n)) for n in table])
@@ -140,6 +141,8 @@ class Levels:
     def least_score(self) -> float:
         """Depth of a valley, in standard errors, that noise seldom makes."""
         largest = math.sqrt(2 * math.log(max(self.joins.n_kernels, 1.0)))
+        if len(self.shape) == 1:
+            return max(_LEAST_SCORE, largest)  # any place of a line may be its border
         return max(_LEAST_SCORE, (1 - self.noise_share) * (_PER_LARGEST * largest - _LESS))
 
     def n_joins(self, prominence: float) -> int:
@@ -208,7 +211,7 @@ class Levels:
         if not away.any():
             return 0.0, 0.0
         around = max(float(rows[away].mean()), 0.0)
-        far = float(rows[farther].mean()) if farther.any() else 0.0
+        far = float(rows[farther].mean()) if farther.any() else around
         noise = math.sqrt(float(nested.spread(self.histogram.variances).ravel()[away].sum())) / away.sum()
         stays = (far - _FALLS_OFF * around) / max((_STAYS - _FALLS_OFF) * around, 1e-300)
         share = min(outside / _OUTSIDE_ROWS, around * len(rows) / total / _AWAY_ROWS, stays)

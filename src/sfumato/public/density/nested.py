@@ -90,7 +90,7 @@ class NestedHistogram:
         return math.inf if self.outline is None else max(self._noise(self.outline_scale).variance, _NOTHING)
 
     @cached_property
-    def _lessening(self) -> FloatArray:
+    def lessening(self) -> FloatArray:
         """By how much the outline lessens the covariance of any two leaves of each coarse cell."""
         own = self.nested.n_parts * self.variance + self._outline_variance
         return np.asarray(self.variance**2 / own, dtype=np.float64)
@@ -106,13 +106,13 @@ class NestedHistogram:
         if self.outline is not None:
             homes, n_coarse = self.nested.homes, self.nested.coarse.n_cells
             missing = self.outline - np.bincount(homes, found, n_coarse)
-            found += (missing * self._lessening / self.variance)[homes]
+            found += (missing * self.lessening / self.variance)[homes]
         return found
 
     @cached_property
     def variances(self) -> FloatArray:
         """Variance of the noise of each leaf's estimate."""
-        found: FloatArray = self.variance - self._lessening[self.nested.homes]
+        found: FloatArray = self.variance - self.lessening[self.nested.homes]
         return found
 
     def totals(self, leaves: IntArray, groups: IntArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
@@ -151,5 +151,5 @@ class NestedHistogram:
         )
         group, home = np.divmod(pairs, self.nested.coarse.n_cells)
         in_home = np.bincount(place, weights, len(pairs))
-        variances -= np.bincount(group, in_home**2 * self._lessening[home], n_groups)
+        variances -= np.bincount(group, in_home**2 * self.lessening[home], n_groups)
         return counts, np.sqrt(np.maximum(variances, 0.0))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import erf
 from scipy.stats import norm
 
 from sfumato.domain import FloatArray, Grid, IntArray, check_shape
@@ -19,6 +20,7 @@ from sfumato.public.density.tails import allowances
 from sfumato.public.intervals import CONFIDENCE
 
 _LAPLACE_EXCESS = 0.08  # of the 95 % interval of one count
+_BIAS_DOUBT = 0.5  # standard deviation of the true excess, as a share of the estimated one
 _FEW_CELLS = 32  # up to here the law of a sum is computed; beyond, a normal law shows the same digits
 
 
@@ -165,10 +167,12 @@ def regions_of_leaves(
     owner = _majority(nested.leaves, labels, nested.n_cells, n_spans)
     leaves = np.flatnonzero(owner >= 0)
     estimate, std = histogram.totals(leaves, owner[leaves], n_spans)
-    estimate -= _leaf_bias(histogram, owner, edges, floors)
+    bias = _leaf_bias(histogram, owner, edges, floors)
+    estimate -= bias
     n_leaves = np.bincount(owner[leaves], minlength=n_spans)
     # Of very few counts, Laplace noise has wider tails than normal noise of the same variance.
-    beyond = norm.isf((1 - CONFIDENCE) / 2) * (1 + _LAPLACE_EXCESS / np.maximum(n_leaves, 1)) * std
+    beyond = norm.isf((1 - CONFIDENCE) / 2) * (1 + _LAPLACE_EXCESS / np.maximum(n_leaves, 1))
+    beyond = beyond * np.hypot(std, _BIAS_DOUBT * bias)
     table = np.stack([estimate, estimate - beyond, estimate + beyond], axis=1).clip(min=0)
     order = np.argsort(-table[:, 0], kind="stable")
     sure = (n_leaves > 0) & (estimate > std * unlikely(np.maximum(n_leaves, 1.0)))
@@ -203,7 +207,10 @@ def _leaf_bias(histogram: NestedHistogram, owner: IntArray, edges: Layer, floors
     own_weight = np.minimum(nested.volumes / (math.sqrt(2 * math.pi) * kernel) ** d, 1.0)
     spread = np.maximum(density / np.sqrt(precision), 1e-300)
     near = (owner >= 0) & (density < np.append(floors, 0.0)[owner] + spread)
-    gain = histogram.variances * own_weight / nested.volumes
+    # Errors of leaves of a coarse cell are correlated if the cell was counted as a whole, too. The kernel
+    # sees as much of the cell as if the leaf were in its middle.
+    seen = erf(2.0**nested.deepest / (2 * math.sqrt(2) * kernel)) ** d
+    gain = (histogram.variance * own_weight - histogram.lessening[nested.homes] * seen) / nested.volumes
     return np.bincount(owner[near], gain[near] / spread[near], len(floors)).astype(np.float64)
 
 

@@ -23,7 +23,7 @@ from sfumato.public.density.nested import NestedHistogram
 _NARROWEST = 0.6  # standard deviation of the narrowest kernel, in fine cells
 _STEP = math.sqrt(2)  # between kernels: the squared kernel is then the one before, up to a factor
 _WIDEST = 1 / 3  # of the grid's longest side
-_MOST_KERNELS = 14
+_MOST_KERNELS = 22
 _POOLED = 2.4  # a kernel this wide is computed on cells twice as wide
 _CUT = 3.5  # standard deviations at which kernels end
 _NOTHING = 1e-12  # rows per cell
