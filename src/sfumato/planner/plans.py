@@ -130,7 +130,7 @@ def forecast(
     >>> from sfumato import DensityTree
     >>> found = forecast(DensityTree(bounds=(0, 100)), n=100_000, d=2, k=5)
     >>> found.cells
-    (119, 119)
+    (360, 360)
     """
     positive(most=LARGEST_COUNT)("n", n)
     d = n_coordinates(estimator.bounds, d)
