@@ -109,11 +109,12 @@ class Levels:
 
     def _evidence(self, scales: Scales) -> FloatArray:
         """Largest smoothed count in each region, as a multiple of what noise seldom makes anywhere."""
-        volumes = self.histogram.nested.volumes[self.histogram.nested.leaves]
-        found = np.zeros(len(volumes))
+        nested = self.histogram.nested
+        volumes, place = np.unique(nested.volumes, return_inverse=True)
+        kinds, found = place[nested.leaves], np.zeros(len(nested.leaves))
         for size, density, noise in zip(scales.sizes, scales.densities, scales.noises, strict=True):
-            most = np.maximum(noise * self.unlikely(np.maximum(size / volumes, 1.0)), 1e-300)
-            np.maximum(found, density / most, out=found)
+            limits = self.unlikely(np.maximum(size / volumes, 1.0))
+            np.maximum(found, density / np.maximum(noise * limits[kinds], 1e-300), out=found)
         largest = np.zeros(len(self.heights))
         np.maximum.at(largest, self.peaks, found)
         return largest

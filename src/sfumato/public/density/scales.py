@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numba
@@ -65,18 +66,22 @@ class Scales:
             # The sum of squared weights times counts: the density under the kernel before. It is no estimate
             # where that kernel sees nothing, so the density itself is the least.
             sampling = np.maximum(np.maximum(before, density), 0.0) / sizes[j]
-            densities[j] = np.maximum(density, _NOTHING).ravel()
             noises[j] = np.sqrt(noise).ravel()
+            densities[j] = np.maximum(density, _NOTHING).ravel()
             precisions[j] = densities[j] ** 2 / np.maximum(sampling + noise, 1e-300).ravel()
             before, before_variance = density, variance
         return cls(kernels, sizes, densities, noises, np.maximum.accumulate(precisions, axis=0))
 
+    @cached_property
+    def _logarithms(self) -> FloatArray:
+        """Logarithms of densities, precisions and noises, those of a cell side by side."""
+        parts = (self.densities, np.maximum(self.precisions, 1e-9), np.maximum(self.noises, 1e-300))
+        return np.asarray(np.log(np.stack([part.T for part in parts], axis=1)))
+
     def layer(self, precision: float) -> Layer:
         """The narrowest kernels of a precision; the widest there are, where none has it."""
         density, kernel, found = np.empty((3, self.densities.shape[1]))
-        _fill_layer(
-            self.densities, self.noises, self.precisions, self.kernels, precision, density, kernel, found
-        )
+        _fill_layer(self._logarithms, np.log(self.kernels), math.log(precision), density, kernel, found)
         return Layer(density, kernel, found)
 
 
@@ -129,9 +134,7 @@ def _doubled(values: FloatArray) -> FloatArray:
 
 @numba.njit(cache=True, nogil=True)
 def _fill_layer(
-    densities: FloatArray,
-    noises: FloatArray,
-    precisions: FloatArray,
+    logarithms: FloatArray,
     kernels: FloatArray,
     wanted: float,
     density: FloatArray,
@@ -139,16 +142,16 @@ def _fill_layer(
     found: FloatArray,
 ) -> None:
     """Between two kernels, logarithms are interpolated so that the precision is the wanted one."""
-    n_scales = densities.shape[0]
-    for i in range(densities.shape[1]):
+    n_scales = logarithms.shape[2]
+    for i in range(logarithms.shape[0]):
+        densities, precisions = logarithms[i, 0], logarithms[i, 1]
         j = 0
-        while j < n_scales - 1 and precisions[j, i] < wanted:
+        while j < n_scales - 1 and precisions[j] < wanted:
             j += 1
         k = max(j - 1, 0)
-        low, high = math.log(max(precisions[k, i], 1e-9)), math.log(max(precisions[j, i], 1e-9))
-        t = 1.0 if high <= low else min(max((math.log(wanted) - low) / (high - low), 0.0), 1.0)
-        log_density = (1 - t) * math.log(densities[k, i]) + t * math.log(densities[j, i])
-        density[i] = max(math.exp(log_density), noises[j, i])
-        kernel[i] = math.exp((1 - t) * math.log(kernels[k]) + t * math.log(kernels[j]))
-        reached = precisions[j, i] if j == 0 else min(precisions[j, i], wanted)
-        found[i] = max(reached, 1.0)
+        low, high = precisions[k], precisions[j]
+        t = 1.0 if high <= low else min(max((wanted - low) / (high - low), 0.0), 1.0)
+        density[i] = math.exp(max((1 - t) * densities[k] + t * densities[j], logarithms[i, 2, j]))
+        kernel[i] = math.exp((1 - t) * kernels[k] + t * kernels[j])
+        reached = precisions[j] if j == 0 else min(precisions[j], wanted)
+        found[i] = math.exp(max(reached, 0.0))
