@@ -261,7 +261,7 @@ def test_a_cut_into_so_many_clusters(d, seed):
 
     def spans_after(n_joins):
         labels = levels.separate(n_joins)
-        return levels_module._published(levels, labels, levels.floors(labels)).n_spans
+        return levels_module._published(levels, labels, *levels.floors(labels)).n_spans
 
     possible = {spans_after(n_joins) for n_joins in range(joins.n_doubtful, joins.n_regions)}
     assert {1, 2} <= possible

@@ -170,18 +170,21 @@ class Levels:
         stands = (evident >= 1) & (np.arange(len(evident)) > 0)
         return np.asarray(np.where(stands, np.cumsum(stands) - 1, -1)[found], dtype=np.int64)
 
-    def floors(self, labels: IntArray, edge: float | None = None) -> FloatArray:
-        """Density at which each cluster ends: by its surroundings, or at a share of what is typical of it."""
+    def floors(self, labels: IntArray, edge: float | None = None) -> tuple[FloatArray, float]:
+        """Density at which each cluster ends, and the density around all of them.
+
+        Clusters end by their surroundings, or at a share of what is typical of them.
+        """
         n_clusters = int(labels.max(initial=-1)) + 1
         if not n_clusters:
-            return np.zeros(0)
+            return np.zeros(0), 0.0
         density, inside = self.edges.density, labels >= 0
         typical = _typical(labels[inside], density[inside], n_clusters)
-        if edge is not None:
-            return edge * typical
         around, share = self._surroundings(labels, typical)
+        if edge is not None:
+            return edge * typical, share * around
         ends = self._ends(labels, np.sqrt(around * typical), n_clusters)
-        return np.asarray(share * ends + (1 - share) * _TAIL_SHARE * typical)
+        return np.asarray(share * ends + (1 - share) * _TAIL_SHARE * typical), share * around
 
     def _ends(self, labels: IntArray, least: FloatArray, n_clusters: int) -> FloatArray:
         """Smoothed density down to which each cluster has more rows than `least` per cell.
@@ -277,20 +280,20 @@ def cut_levels(
     """
     if level is not None:
         labels = levels.above(level)
-        return _published(levels, labels, np.full(int(labels.max(initial=-1)) + 1, level))
+        return _published(levels, labels, np.full(int(labels.max(initial=-1)) + 1, level), 0.0)
     n_joins = levels.n_joins(prominence) if n_clusters is None else levels.joins.n_regions - n_clusters
     while True:
         labels = levels.separate(max(n_joins, 0))
-        regions = _published(levels, labels, levels.floors(labels, edge))
+        regions = _published(levels, labels, *levels.floors(labels, edge))
         if n_clusters is None or regions.n_spans >= n_clusters or n_joins <= levels.joins.n_doubtful:
             return regions
         n_joins -= n_clusters - regions.n_spans  # undoing a join adds at most one
 
 
-def _published(levels: Levels, labels: IntArray, floors: FloatArray) -> Regions:
+def _published(levels: Levels, labels: IntArray, floors: FloatArray, around: float) -> Regions:
     kept = levels.edges.density >= np.append(floors, np.inf)[labels]
     labels = np.where(kept, labels, -1)
-    return regions_of_leaves(levels.histogram, labels, levels.edges, floors, levels.unlikely)
+    return regions_of_leaves(levels.histogram, labels, levels.edges, floors, around, levels.unlikely)
 
 
 def noise_in_empty_places(levels: Levels) -> float:

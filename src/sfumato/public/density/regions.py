@@ -147,6 +147,7 @@ def regions_of_leaves(
     labels: IntArray,
     edges: Layer,
     floors: FloatArray,
+    around: float,
     unlikely: Callable[[FloatArray], FloatArray],
 ) -> Regions:
     """Regions of whole leaves with estimated counts: a leaf belongs to what most of its cells belong to.
@@ -160,8 +161,11 @@ def regions_of_leaves(
         The density that decided on the labels.
     floors : float array of shape (n_spans,)
         Density at which each span ends.
+    around : float
+        Rows per fine cell around all spans.
     unlikely : callable
-        Standard deviations that noise in so many counts seldom exceeds. Spans must hold more than that.
+        Standard deviations that noise in so many counts seldom exceeds. A span must hold more rows than that,
+        beyond those that would be there anyway.
     """
     nested, n_spans = histogram.nested, len(floors)
     owner = _majority(nested.leaves, labels, nested.n_cells, n_spans)
@@ -175,7 +179,9 @@ def regions_of_leaves(
     beyond = beyond * np.hypot(std, _BIAS_DOUBT * bias)
     table = np.stack([estimate, estimate - beyond, estimate + beyond], axis=1).clip(min=0)
     order = np.argsort(-table[:, 0], kind="stable")
-    sure = (n_leaves > 0) & (estimate > std * unlikely(np.maximum(n_leaves, 1.0)))
+    anyway = around * np.bincount(owner[leaves], nested.volumes[leaves], n_spans)
+    beyond_chance = np.hypot(std, np.sqrt(anyway)) * unlikely(np.maximum(n_leaves, 1.0))
+    sure = (n_leaves > 0) & (estimate - anyway > beyond_chance)
     order = order[sure[order]]
     rank = np.full(n_spans + 1, -1, dtype=np.int64)
     rank[order] = np.arange(len(order))
