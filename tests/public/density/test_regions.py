@@ -145,14 +145,14 @@ def test_selection_bias_of_several_spans():
 NESTED = NestedGrid(Grid((0.0, 0.0), (3.0, 2.0), (3, 2)), np.array([0, 1, 1, 0, 2, 1]), 2)
 
 
-def leaf_regions(labels, counts, *, density=None, floors=None, limit=1.0, scale=1.0):
+def leaf_regions(labels, counts, *, density=None, floors=None, limit=1.0, scale=1.0, around=0.0):
     """Regions of labelled fine cells, without any leaf so near the edge that its choice would matter."""
     n_spans = int(labels.max(initial=-1)) + 1
     density = np.full(NESTED.fine.n_cells, 100.0) if density is None else density
     edges = Layer(density, np.ones(len(density)), np.full(len(density), 1e6))
     histogram = NestedHistogram(NESTED, counts.astype(np.int64), "discrete Gaussian", scale)
     floors = np.zeros(n_spans) if floors is None else floors
-    return regions_of_leaves(histogram, labels, edges, floors, lambda n: np.full(len(n), limit))
+    return regions_of_leaves(histogram, labels, edges, floors, around, lambda n: np.full(len(n), limit))
 
 
 def test_a_leaf_belongs_to_what_most_of_its_cells_belong_to():
@@ -275,3 +275,14 @@ def test_intervals_hold_the_true_number_of_rows(edge, has_outline):
             holds.append(low <= raw_counts[span == k].sum() <= high)
     assert len(holds) >= 390
     assert 0.9 <= np.mean(holds) <= 0.99
+
+
+def test_a_span_must_hold_more_than_its_surroundings_would():
+    leaf_labels = np.full(NESTED.n_cells, -1)
+    leaf_labels[0] = 0  # sixteen fine cells
+    counts = np.zeros(NESTED.n_cells)
+    counts[0] = 40
+    found = [
+        leaf_regions(leaf_labels[NESTED.leaves], counts, around=a, limit=3.0).n_spans for a in (0.0, 1.0, 2.0)
+    ]
+    assert found == [1, 1, 0]
