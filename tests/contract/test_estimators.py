@@ -40,7 +40,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def with_public_bounds(cls):
     known = inspect.signature(cls).parameters
     wanted = {"n_clusters": 3, "bounds": (-3, 3), "epsilon": 10, "max_cells": 1024}
-    wanted |= {"radius": 0.5, "cell": 0.6}
+    wanted |= {"radius": 0.5, "cell": 0.8}
     if "n_components" in known:  # asks so often that the fifty rows of scikit-learn need more
         wanted["epsilon"] = 100
     return cls(**{name: value for name, value in wanted.items() if name in known})
