@@ -211,6 +211,46 @@ def _pop(heap: FloatArray, items: IntArray, size: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
+def _take_edges(
+    a: int,
+    b: int,
+    ends: IntArray,
+    sums: FloatArray,
+    current: FloatArray,
+    after: IntArray,
+    first: IntArray,
+    seen: IntArray,
+) -> None:
+    """Give the live edges of region b to region a. Edges to a region that a touches, too, are added up.
+
+    Afterwards `seen` has the edge of a to each region that it touches.
+    """
+    entry = first[a]
+    first[a] = -1
+    while entry >= 0:
+        onward, f, side = after[entry], entry >> 1, entry & 1
+        if not np.isnan(current[f]):
+            seen[ends[f, 1 - side]] = f
+            after[entry] = first[a]
+            first[a] = entry
+        entry = onward
+    entry = first[b]
+    while entry >= 0:
+        onward, f, side = after[entry], entry >> 1, entry & 1
+        if not np.isnan(current[f]):
+            other = ends[f, 1 - side]
+            if seen[other] >= 0:
+                sums[seen[other]] += sums[f]
+                current[f] = np.nan
+            else:
+                ends[f, side] = a
+                seen[other] = f
+                after[entry] = first[a]
+                first[a] = entry
+        entry = onward
+
+
+@numba.njit(cache=True, nogil=True)
 def _join(
     ends: IntArray,
     sums: FloatArray,
@@ -259,32 +299,7 @@ def _join(
         squares[a] += squares[b]
         kernels[a] += kernels[b]
         evidence[a] = max(evidence[a], evidence[b])
-        # Live edges of the larger region, by their other end.
-        entry = first[a]
-        first[a] = -1
-        while entry >= 0:
-            onward = after[entry]
-            f, side = entry >> 1, entry & 1
-            if not np.isnan(current[f]):
-                seen[ends[f, 1 - side]] = f
-                after[entry] = first[a]
-                first[a] = entry
-            entry = onward
-        entry = first[b]
-        while entry >= 0:
-            onward = after[entry]
-            f, side = entry >> 1, entry & 1
-            if not np.isnan(current[f]):
-                other = ends[f, 1 - side]
-                if seen[other] >= 0:
-                    sums[seen[other]] += sums[f]
-                    current[f] = np.nan
-                else:
-                    ends[f, side] = a
-                    seen[other] = f
-                    after[entry] = first[a]
-                    first[a] = entry
-            entry = onward
+        _take_edges(a, b, ends, sums, current, after, first, seen)
         if size + 2 * n_edges > heap.size:
             size = _tidy(heap, items, size, current)
         entry = first[a]
