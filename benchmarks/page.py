@@ -205,7 +205,7 @@ def shapes() -> list[str]:
         )
 
     return [
-        "shapes that no rule was chosen on",
+        "shapes of the half that is reported on",
         f"adjusted Rand index, mean of {len(usual)} recipes and tables",
         f"**DensityTree {mean(1.0):.2f}** (epsilon 1), {mean(4.0):.2f} (epsilon 4), {mean(1e4):.2f} (without noise)",
         "",

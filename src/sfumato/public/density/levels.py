@@ -34,7 +34,9 @@ _EDGE_PRECISION = 14.0  # of the layer that shows where clusters end
 _PER_LARGEST, _LESS = 1.5, 3.3
 _LEAST_SCORE = 0.1
 
-_FALSE_CHANCE = 0.02  # largest probability that noise alone makes a region anywhere in an empty domain
+# Largest probability that a mean of so many noisy counts is this far from zero anywhere in an empty domain.
+# Kernels of many sizes are tried, so a region of noise is a few times as likely; a span must pass again.
+_FALSE_CHANCE = 0.02
 _RATES = 60  # candidate exponents of Chernoff's bound, which holds for any of them
 
 # Where a cluster ends. With rows around it: half-way, in logarithms, between the density around it and its
