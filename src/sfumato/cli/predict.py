@@ -35,7 +35,7 @@ def predict(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Name of one more column: how firmly a row belongs to its span, from 0 to 1.",
+            help="One more column: how firmly a row belongs to its span, 0 to 1, e.g. --strengths strength.",
         ),
     ] = None,
     force: options.Force = False,

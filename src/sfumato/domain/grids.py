@@ -108,14 +108,11 @@ def cell_index(
     rows: FloatArray, low: FloatArray, inverse_width: FloatArray, shape: IntArray, out: IntArray
 ) -> None:
     """Fill `out` with the flat C-order cell of each row. Clamping before the cast keeps it in range."""
-    for i in range(rows.shape[0]):
-        flat = np.int64(0)
-        for j in range(rows.shape[1]):
-            position = (rows[i, j] - low[j]) * inverse_width[j]
-            cell = np.int64(0)
-            if position >= shape[j]:
-                cell = shape[j] - 1
-            elif position > 0.0:
-                cell = np.int64(position)
-            flat = flat * shape[j] + cell
-        out[i] = flat
+    out[:] = 0
+    for j in range(rows.shape[1]):  # column by column: processors work on several rows at once
+        origin, scale, last = low[j], inverse_width[j], shape[j] - 1
+        for i in range(rows.shape[0]):
+            position = (rows[i, j] - origin) * scale
+            position = position if position > 0.0 else 0.0  # NaN, too
+            position = position if position < last else float(last)
+            out[i] = out[i] * shape[j] + min(np.int64(position), last)

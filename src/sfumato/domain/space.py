@@ -43,6 +43,7 @@ MOST_COLUMNS = 2**20  # for which the lattice is proved
 _ON_THE_SPHERE = 1e-9  # relative: rows of a given length are inside the ball of this radius, however rounded
 LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
 NARROWEST = 1e-12  # width of a column, in units of its larger bound: thousands of numbers fit between
+_STRETCH = 256  # values that are clipped in one loop
 
 BOUNDS_HELP = (
     "Bounds are public knowledge, never read off the data: give bounds=(low, high) with one number for all "
@@ -310,17 +311,16 @@ class Domain:
             if self.measure:
                 out[:] = self.measure.of(out)
             return are_finite
-        low, high = np.array(self.low), np.array(self.high)
         if not self.measure:
-            return bool(_clip_to_box(rows, low, high, out))
-        origin, step = np.array(self.measure.origin), np.array(self.measure.step)
-        return bool(_clip_and_measure(rows, low, high, origin, step, out))
+            return _clipped_to_box(rows, self.low, self.high, out)
+        limits = (self.low, self.high, self.measure.origin, self.measure.step)
+        return bool(_clip_and_measure(rows.reshape(-1), *_repeated(*limits), out.reshape(-1)))
 
     def _clip_rows(self, rows: ArrayLike, *, onto_sphere: bool = False) -> FloatArray:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         out = np.empty_like(rows)
         if self.radius is None:
-            _clip_to_box(rows, np.array(self.low), np.array(self.high), out)
+            _clipped_to_box(rows, self.low, self.high, out)
         else:
             _clip_to_ball(rows, self.midpoint, self.lattice_step, onto_sphere, out)
         return out
@@ -415,29 +415,46 @@ def _find_in_ball(rows: FloatArray, midpoint: FloatArray, radius: float, out: ND
         out[i] = squares <= 1.0  # false for NaN
 
 
+def _repeated(*columns: tuple[float, ...]) -> list[FloatArray]:
+    """What is said of each column, for a stretch of rows: processors work on several values at once."""
+    n_rows = max(1, _STRETCH // len(columns[0]))
+    return [np.tile(np.array(values, dtype=np.float64), n_rows) for values in columns]
+
+
+def _clipped_to_box(
+    rows: FloatArray, low: tuple[float, ...], high: tuple[float, ...], out: FloatArray
+) -> bool:
+    return bool(_clip_to_box(rows.reshape(-1), *_repeated(low, high), out.reshape(-1)))
+
+
 @numba.njit(cache=True, nogil=True)
-def _clip_to_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> bool:
-    """Clip rows. Returns whether all are finite."""
+def _clip_to_box(values: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> bool:
+    """Clip the values of rows, one row after the other. Returns whether all are finite."""
     are_finite = True
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            value = rows[i, j]
-            are_finite &= value - value == 0.0  # false for NaN and infinity
-            out[i, j] = min(max(value, low[j]), high[j])
+    for first in range(0, values.size, low.size):
+        some, clipped = values[first : first + low.size], out[first : first + low.size]
+        for j in range(some.size):
+            are_finite &= some[j] - some[j] == 0.0  # false for NaN and infinity
+            clipped[j] = min(max(some[j], low[j]), high[j])
     return are_finite
 
 
 @numba.njit(cache=True, nogil=True)
 def _clip_and_measure(
-    rows: FloatArray, low: FloatArray, high: FloatArray, origin: FloatArray, step: FloatArray, out: FloatArray
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    origin: FloatArray,
+    step: FloatArray,
+    out: FloatArray,
 ) -> bool:
-    """Clip rows and measure them, as `Measure.of` does. Returns whether all are finite."""
+    """Clip the values of rows and measure them, as `Measure.of` does. Returns whether all are finite."""
     are_finite = True
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            value = rows[i, j]
-            are_finite &= value - value == 0.0  # false for NaN and infinity
-            out[i, j] = (min(max(value, low[j]), high[j]) - origin[j]) / step[j]
+    for first in range(0, values.size, low.size):
+        some, clipped = values[first : first + low.size], out[first : first + low.size]
+        for j in range(some.size):
+            are_finite &= some[j] - some[j] == 0.0
+            clipped[j] = (min(max(some[j], low[j]), high[j]) - origin[j]) / step[j]
     return are_finite
 
 

@@ -160,12 +160,13 @@ def test_a_layer_agrees_with_its_slow_twin(d, wanted):
     rng = np.random.default_rng(0)
     noisy = hill(shape, 500) + rng.integers(-4, 5, shape)
     found = Scales.of(plain(noisy, 2.0))
-    layer = found.layer(wanted)
+    (layer,) = found.layers([wanted])
     for seen, expected in zip(layer, slow_layer(found, wanted), strict=True):
         np.testing.assert_allclose(seen, expected)
-    again = np.empty((3, noisy.size))
-    scales._fill_layer.py_func(found._logarithms, np.log(found.kernels), np.log(wanted), *again)
-    np.testing.assert_allclose(layer, again)
+    again = np.empty((3, 1, noisy.size))
+    parts = (found.densities, found.noises, found.precisions, found.kernels, np.array([wanted]))
+    scales._fill_layers.py_func(*parts, *again)
+    np.testing.assert_allclose(layer, again[:, 0])
 
 
 @pytest.mark.parametrize("d", SHAPES)
@@ -176,7 +177,7 @@ def test_kernels_are_narrower_where_rows_are_denser(d):
         [rng.normal(sides * at, sides / 15, size=(n, d)) for at, n in ((0.3, 20_000), (0.7, 1000))]
     )
     counts = np.histogramdd(rows, bins=[np.arange(m + 1) for m in SHAPES[d]])[0]
-    layer = Scales.of(plain(counts)).layer(300.0)
+    layer = Scales.of(plain(counts)).layers([300.0])[0]
     dense, thin, empty = grid_of(SHAPES[d]).index(sides * np.array([[0.3], [0.7], [0.0]]))
     assert layer.density[dense] > 5 * layer.density[thin] > 10 * layer.density[empty]
     assert layer.kernel[dense] < layer.kernel[thin] < layer.kernel[empty]
@@ -190,13 +191,13 @@ def test_a_layer_keeps_the_number_of_rows(d):
     found = Scales.of(plain(counts, 0.1))
     few = found.kernels < min(SHAPES[d]) / 8
     np.testing.assert_allclose(found.densities[few].sum(axis=1), 20_000, rtol=0.01)
-    assert found.layer(14.0).density.sum() == pytest.approx(20_000, rel=0.1)
+    assert found.layers([14.0])[0].density.sum() == pytest.approx(20_000, rel=0.1)
 
 
 @pytest.mark.parametrize("d", SHAPES)
 def test_a_higher_precision_takes_wider_kernels(d):
     found = Scales.of(plain(hill(SHAPES[d])))
-    layers = [found.layer(precision) for precision in (2.0, 8.0, 32.0, 128.0)]
+    layers = found.layers((2.0, 8.0, 32.0, 128.0))
     for one, other in pairwise(layers):
         assert (one.kernel <= other.kernel).all()
         assert (one.precision <= other.precision).all()
@@ -209,6 +210,6 @@ def test_a_higher_precision_takes_wider_kernels(d):
 def test_small_and_empty_grids(shape, count, scale):
     found = Scales.of(plain(np.full(shape, count), scale))
     assert len(found.kernels) >= 2
-    for layer in (found.layer(5.0), found.layer(1e6)):
+    for layer in found.layers((5.0, 1e6)):
         for part in layer:
             assert (np.isfinite(part) & (part > 0)).all()

@@ -93,8 +93,8 @@ class Levels:
         scales = Scales.of(histogram)
         rows = max(float(histogram.estimates.sum()), 1.0)
         wanted = [p for p in _PRECISIONS if p == _PRECISIONS[0] or p * _ROWS_PER_KERNEL < rows]
-        layers = [scales.layer(precision) for precision in wanted]
-        self.edges: Layer = scales.layer(_EDGE_PRECISION)
+        layers = scales.layers(wanted)
+        self.edges: Layer = scales.layers([_EDGE_PRECISION])[0]
         tree = grow_peak_tree(
             np.arange(histogram.grid.n_cells),
             layers[0].density,
@@ -227,9 +227,9 @@ class Levels:
     def published(self) -> LevelTree:
         """The tree with positions of its peaks. When two regions join, the lower peak ends."""
         grid, joins, n_peaks = self.histogram.grid, self.joins, self.joins.n_regions
-        tops = np.full(n_peaks, -1, dtype=np.int64)
-        upwards = np.argsort(self.density, kind="stable")
-        tops[self.peaks[upwards]] = upwards  # the last one written is the densest
+        at_top = np.flatnonzero(self.density == self.heights[self.peaks])
+        tops = np.empty(n_peaks, dtype=np.int64)
+        tops[self.peaks[at_top]] = at_top
         highest, levels = (
             np.arange(n_peaks),
             self.heights.copy(),

@@ -9,9 +9,8 @@ error. Post-processing only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numba
@@ -60,29 +59,24 @@ class Scales:
         densities, noises, precisions = np.empty((3, len(kernels), n_cells))
         smooth = _smoothed(counts, kernels)
         blurred = _smoothed(variances, kernels)
-        before, before_variance = next(smooth), next(blurred)
+        before, before_variance, least = next(smooth), next(blurred), np.zeros(n_cells)
         for j, (density, variance) in enumerate(zip(smooth, blurred, strict=True)):
-            noise = before_variance / sizes[j]
-            # The sum of squared weights times counts: the density under the kernel before. It is no estimate
-            # where that kernel sees nothing, so the density itself is the least.
-            sampling = np.maximum(np.maximum(before, density), 0.0) / sizes[j]
-            noises[j] = np.sqrt(noise).ravel()
-            densities[j] = np.maximum(density, _NOTHING).ravel()
-            precisions[j] = densities[j] ** 2 / np.maximum(sampling + noise, 1e-300).ravel()
-            before, before_variance = density, variance
-        return cls(kernels, sizes, densities, noises, np.maximum.accumulate(precisions, axis=0))
+            shown = (density.ravel(), before.ravel(), before_variance.ravel(), least)
+            _weigh(*shown, sizes[j], densities[j], noises[j], precisions[j])
+            before, before_variance, least = density, variance, precisions[j]
+        return cls(kernels, sizes, densities, noises, precisions)
 
-    @cached_property
-    def _logarithms(self) -> FloatArray:
-        """Logarithms of densities, precisions and noises, those of a cell side by side."""
-        parts = (self.densities, np.maximum(self.precisions, 1e-9), np.maximum(self.noises, 1e-300))
-        return np.asarray(np.log(np.stack([part.T for part in parts], axis=1)))
+    def layers(self, wanted: Sequence[float]) -> list[Layer]:
+        """The narrowest kernels of each precision; the widest there are, where none has it.
 
-    def layer(self, precision: float) -> Layer:
-        """The narrowest kernels of a precision; the widest there are, where none has it."""
-        density, kernel, found = np.empty((3, self.densities.shape[1]))
-        _fill_layer(self._logarithms, np.log(self.kernels), math.log(precision), density, kernel, found)
-        return Layer(density, kernel, found)
+        Parameters
+        ----------
+        wanted : sequence of float
+            Precisions, the least first.
+        """
+        found = np.empty((3, len(wanted), self.densities.shape[1]))
+        _fill_layers(self.densities, self.noises, self.precisions, self.kernels, np.array(wanted), *found)
+        return [Layer(*parts) for parts in found.transpose(1, 0, 2)]
 
 
 def _averaged(kernel: float) -> float:
@@ -98,18 +92,19 @@ def _smoothed(values: FloatArray, kernels: FloatArray) -> Iterator[FloatArray]:
 
     Wide kernels are computed from what narrower ones left, on wider cells.
     """
-    shape, source, width, factor = values.shape, values, 0.0, 1
+    source, width, factor, shapes = values, 0.0, 1, [values.shape]
     for kernel in (kernels[0] / _STEP, *kernels):
         smooth = source
         for axis in range(values.ndim):
             step = math.sqrt(kernel**2 - width**2) / factor
             smooth = gaussian_filter1d(smooth, step, axis=axis, mode="constant", truncate=_CUT)
         whole = smooth
-        for _ in range(factor.bit_length() - 1):
-            whole = _doubled(whole)
-        yield whole[tuple(slice(side) for side in shape)]
+        for shape in shapes[-2::-1]:
+            whole = _doubled(whole)[tuple(slice(side) for side in shape)]
+        yield whole
         if kernel / factor >= _POOLED:
             source, width, factor = _pooled(smooth), kernel, 2 * factor
+            shapes.append(source.shape)
 
 
 def _pooled(values: FloatArray) -> FloatArray:
@@ -133,25 +128,57 @@ def _doubled(values: FloatArray) -> FloatArray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_layer(
-    logarithms: FloatArray,
+def _weigh(
+    smooth: FloatArray,
+    before: FloatArray,
+    variances: FloatArray,
+    least: FloatArray,
+    size: float,
+    density: FloatArray,
+    noise: FloatArray,
+    precision: FloatArray,
+) -> None:
+    """Density, noise and precision under a kernel that averages `size` cells, from what it shows.
+
+    The sum of squared weights times counts is the density under the kernel before, over the size. It is no
+    estimate where that kernel sees nothing, so the density itself is the least. With wider kernels, precision
+    does not fall.
+    """
+    for i in range(smooth.size):
+        variance = variances[i] / size
+        sampling = max(before[i], smooth[i], 0.0) / size
+        density[i] = max(smooth[i], _NOTHING)
+        noise[i] = math.sqrt(variance)
+        precision[i] = max(density[i] ** 2 / max(sampling + variance, 1e-300), least[i])
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_layers(
+    densities: FloatArray,
+    noises: FloatArray,
+    precisions: FloatArray,
     kernels: FloatArray,
-    wanted: float,
+    wanted: FloatArray,
     density: FloatArray,
     kernel: FloatArray,
     found: FloatArray,
 ) -> None:
     """Between two kernels, logarithms are interpolated so that the precision is the wanted one."""
-    n_scales = logarithms.shape[2]
-    for i in range(logarithms.shape[0]):
-        densities, precisions = logarithms[i, 0], logarithms[i, 1]
-        j = 0
-        while j < n_scales - 1 and precisions[j] < wanted:
-            j += 1
-        k = max(j - 1, 0)
-        low, high = precisions[k], precisions[j]
-        t = 1.0 if high <= low else min(max((wanted - low) / (high - low), 0.0), 1.0)
-        density[i] = math.exp(max((1 - t) * densities[k] + t * densities[j], logarithms[i, 2, j]))
-        kernel[i] = math.exp((1 - t) * kernels[k] + t * kernels[j])
-        reached = precisions[j] if j == 0 else min(precisions[j], wanted)
-        found[i] = math.exp(max(reached, 0.0))
+    last, log_kernels, log_wanted = len(kernels) - 1, np.log(kernels), np.log(wanted)
+    for i in range(densities.shape[1]):
+        j = -1
+        low = high = thin = wide = 0.0  # logarithms of two precisions, and of two densities
+        for layer in range(wanted.size):
+            moved = j < 0
+            j = max(j, 0)
+            while j < last and precisions[j, i] < wanted[layer]:
+                j, moved = j + 1, True
+            k = max(j - 1, 0)
+            if moved:
+                low, high = math.log(max(precisions[k, i], 1e-9)), math.log(max(precisions[j, i], 1e-9))
+                thin, wide = math.log(densities[k, i]), math.log(densities[j, i])
+            t = 1.0 if high <= low else min(max((log_wanted[layer] - low) / (high - low), 0.0), 1.0)
+            density[layer, i] = max(math.exp((1 - t) * thin + t * wide), noises[j, i])
+            kernel[layer, i] = math.exp((1 - t) * log_kernels[k] + t * log_kernels[j])
+            reached = precisions[j, i] if j == 0 else min(precisions[j, i], wanted[layer])
+            found[layer, i] = max(reached, 1.0)
