@@ -314,7 +314,8 @@ class Domain:
         if not self.measure:
             return _clipped_to_box(rows, self.low, self.high, out)
         limits = (self.low, self.high, self.measure.origin, self.measure.step)
-        return bool(_clip_and_measure(rows.reshape(-1), *_repeated(*limits), out.reshape(-1)))
+        low, high, origin, step = _repeated(*limits)
+        return bool(_clip_and_measure(rows.reshape(-1), low, high, origin, step, out.reshape(-1)))
 
     def _clip_rows(self, rows: ArrayLike, *, onto_sphere: bool = False) -> FloatArray:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
@@ -424,7 +425,8 @@ def _repeated(*columns: tuple[float, ...]) -> list[FloatArray]:
 def _clipped_to_box(
     rows: FloatArray, low: tuple[float, ...], high: tuple[float, ...], out: FloatArray
 ) -> bool:
-    return bool(_clip_to_box(rows.reshape(-1), *_repeated(low, high), out.reshape(-1)))
+    lows, highs = _repeated(low, high)
+    return bool(_clip_to_box(rows.reshape(-1), lows, highs, out.reshape(-1)))
 
 
 @numba.njit(cache=True, nogil=True)
