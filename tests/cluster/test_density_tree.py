@@ -12,7 +12,7 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
-from sfumato import Ball, Budget, DensityTree, Ledger, Release, datasets
+from sfumato import Ball, Budget, DensityTree, Ledger, MorseClustering, Release, datasets
 from sfumato.cluster.density_tree import _BYTES_PER_FINE_CELL
 from sfumato.errors import ParameterError
 
@@ -297,10 +297,10 @@ def test_where_and_when():
     assert adjusted_rand_score(kind, model.labels_) > 0.95
 
 
-def test_a_corridor_is_a_map():
-    tree = DensityTree(bounds=([0, 0], [820, 170]))
-    assert "as on a map" in str(tree.plan(2))
-    assert "in units of their bounds" in str(DensityTree(bounds=([0, 0], [820, 17])).plan(2))
+@pytest.mark.parametrize("method", [DensityTree, MorseClustering])
+def test_a_corridor_is_a_map(method):
+    assert "as on a map" in str(method(bounds=([0, 0], [820, 170])).plan(2))
+    assert "in units of their bounds" in str(method(bounds=([0, 0], [820, 17])).plan(2))
 
 
 def test_outline_and_leaves_add_up_to_the_budget():

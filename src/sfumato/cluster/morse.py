@@ -30,6 +30,7 @@ from sfumato.cluster.shared.traits import Traits
 from sfumato.curator import MomentShape, Questions
 from sfumato.domain import Domain
 from sfumato.domain.constraints import none_or, one_of, whole
+from sfumato.domain.scaling import ALIKE_FOR_SHAPES
 from sfumato.errors import ParameterError
 from sfumato.public.mixtures.em import mixture_of_cells
 from sfumato.public.models import CentreModel, MixtureModel, MorseModel
@@ -105,6 +106,8 @@ class MorseClustering(PrivateClusterer):
     _: KW_ONLY
     covariance: MomentShape | Auto = parameter(one_of("auto", *SHAPES), default="auto")
     labels: Literal["component", "basin"] = parameter(one_of("component", "basin"), default="component")
+
+    _alike = ALIKE_FOR_SHAPES
 
     def traits(self, domain: Domain, n_clusters: int) -> Traits:
         """What a forecast needs to know."""

@@ -19,6 +19,7 @@ from sfumato.errors import ParameterError
 Scale = Literal["bounds"]
 
 ALIKE = 2.0  # columns of a map may differ in width by this factor
+ALIKE_FOR_SHAPES = 6.0  # where shapes are looked for, a coast or a corridor is a map, too
 MAP_COLUMNS = (2, 3)
 LARGEST_SCALED = 1e70  # squares of the user's units are still numbers that a release may hold
 CORNER = math.sqrt(0.5)  # corners of a simplex this far from the origin are 1 apart

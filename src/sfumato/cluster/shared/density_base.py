@@ -14,6 +14,7 @@ from sfumato.cluster.shared.traits import Cells
 from sfumato.curator import Questions, Table
 from sfumato.domain import FloatArray, Grid, Outside
 from sfumato.domain.constraints import one_of
+from sfumato.domain.scaling import ALIKE_FOR_SHAPES
 from sfumato.public.density.geometry import check_longitude_first
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.spans import Span
@@ -29,7 +30,7 @@ class DensityClusterer(PrivateClusterer, ABC):
     _most_columns = 6  # a cell has 3^d - 1 neighbours
     _explains = False  # spans show by themselves where they are
     _covers = False
-    _alike = 6.0  # a coast or a corridor is a map, too
+    _alike = ALIKE_FOR_SHAPES
 
     # Rows that were clipped to the edge would look like a dense place there.
     outside: Outside = parameter(one_of("clip", "drop"), default="drop", kw_only=True)
