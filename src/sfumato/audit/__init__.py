@@ -3,6 +3,22 @@
 from sfumato.audit.attack import AuditResult, audit, audit_estimator, compare
 from sfumato.audit.features import features
 from sfumato.audit.limits import lower_bound
+from sfumato.audit.meter import MeterResult, StepLoss, meter, meter_estimator
 from sfumato.audit.pairs import PAIRS, Pair
+from sfumato.audit.search import worst_neighbour
 
-__all__ = ["PAIRS", "AuditResult", "Pair", "audit", "audit_estimator", "compare", "features", "lower_bound"]
+__all__ = [
+    "PAIRS",
+    "AuditResult",
+    "MeterResult",
+    "Pair",
+    "StepLoss",
+    "audit",
+    "audit_estimator",
+    "compare",
+    "features",
+    "lower_bound",
+    "meter",
+    "meter_estimator",
+    "worst_neighbour",
+]
