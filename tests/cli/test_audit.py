@@ -90,6 +90,33 @@ def test_all_pairs_are_the_default(call):
     assert names == {"outlier", "duplicate", "emptied cluster", "border", "nobody", "person", "patient"}
 
 
+def test_white_box(call):
+    done = call(
+        "audit", *QUICK[:-2], "--epsilon", 1, "--white-box", "--paths", 1, "--pair", "person", "--json"
+    )
+    (found,) = json.loads(done.stdout)["pairs"]
+    assert (found["lost"], found["broken"], found["paths"]) == (1.0, False, 2)
+    done = call("audit", *QUICK[:-2], "--rho", 0.5, "--white-box", "--pair", "outlier", "--out", "meter.html")
+    assert "density-tree loses at most 100.0% of its promise" in done.stdout
+    assert "100% of the promise" in Path("meter.html").read_text()
+
+
+@pytest.mark.slow
+def test_white_box_searches_for_the_worst_neighbours(call):
+    done = call("audit", *QUICK[:-2], "--epsilon", 1, "--white-box", "--paths", 1, "--json", "--quiet")
+    found = json.loads(done.stdout)["pairs"]
+    assert [one["pair"] for one in found[-2:]] == ["worst row found", "worst person found"]
+    assert len(found) == 9
+
+
+def test_white_box_finds_a_broken_method(plugged):
+    options = ["--method", "branching", "--epsilon", 1, "--white-box", "--pair", "emptied cluster"]
+    done = plugged("audit", *options, "--paths", 1)
+    assert done.returncode == 7, done.stderr
+    assert "branching breaks its promise" in done.stdout
+    assert "with the same answers, the result differs" in done.stdout
+
+
 def test_refusals(call):
     for options, word in [
         (["--epsilon", 1, "--pair", "twins"], "--pair"),

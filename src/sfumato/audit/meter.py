@@ -22,7 +22,7 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from sfumato.audit.pairs import PAIRS, Pair
-from sfumato.audit.tape import Answer, Diverged, Exact, Run, Seen, Tape, public, same, watched
+from sfumato.audit.tape import Answer, DivergedError, Exact, Run, Seen, Tape, public, same, watched
 from sfumato.budget import Budget, Ledger, PricedPlan, Record, Sensitivity
 from sfumato.cluster import PrivateClusterer
 from sfumato.domain import FloatArray, IntArray
@@ -33,7 +33,9 @@ from sfumato.release import Release
 INTERVAL = 1e-4  # of tables of privacy losses
 COARSE: dict[str, Any] = {"value_discretization_interval": INTERVAL, "pessimistic_estimate": False}
 OPTIMISTIC: dict[str, Any] = {**COARSE, "use_connect_dots": False}
-SMALL = 64  # shifts and scales up to which discrete laws are tabulated; beyond, they are as good as continuous
+SMALL = (
+    64  # shifts and scales up to which discrete laws are tabulated; beyond, they are as good as continuous
+)
 N_DRAWS = 2**17  # whose law is compared with that of the noise
 LEAST_P = 1e-9  # of a test that the law is right
 LEAST_EXPECTED = 25  # draws in a class of that test
@@ -155,7 +157,7 @@ class MeterResult:
 
 
 def meter(
-    run: Run,
+    run: Callable[[Any, int], Any],
     pair: Pair,
     budget: Budget,
     *,
@@ -164,14 +166,15 @@ def meter(
 ) -> MeterResult:
     """Exact privacy loss of an algorithm on two neighbours, over a few sequences of answers.
 
-    Every noisy answer about the one table is recorded and given again about the other. The exact values behind
-    them are compared, and the losses of all steps are added up. Whatever else everybody sees must be equal.
+    Every noisy answer about the one table is recorded and given again about the other. The exact values
+    behind them are compared, and the losses of all steps are added up. Whatever else everybody sees must be
+    equal.
 
     Parameters
     ----------
     run : callable
-        ``run(table, seed)`` fits estimators of this library, or asks for bounds, levels and the like. With the
-        same seed it must do the same.
+        ``run(table, seed)`` fits estimators of this library, or asks for bounds, levels and the like. With
+        the same seed it must do the same. An error on both tables is raised.
     pair : Pair
     budget : Budget
         The promise to test.
@@ -226,8 +229,10 @@ def path_losses(run: Run, seen: Seen, first: Tape, other: Any) -> tuple[tuple[St
     second = Tape(first, first.opened)
     try:
         again = watched(run, other, second)
-    except Diverged as error:
+    except DivergedError as error:
         return (), [f"the same answers lead to other questions: {error}"]
+    if seen.failure is not None and again.failure is not None:
+        raise seen.failure
     complaints = [*second.complaints, *_differences(seen, again)]
     if len(first.answers) != len(second.answers):
         complaints.append("the same answers lead to fewer questions")
@@ -245,9 +250,10 @@ def _differences(one: Seen, other: Seen) -> Iterator[str]:
 def _unrecorded(seen: Seen, tape: Tape) -> Iterator[str]:
     """Compare the statement of a release with what was really asked."""
     release = getattr(seen.result, "release_", seen.result)
-    if isinstance(release, Release):
-        if sorted(map(repr, release.privacy.steps)) != sorted(map(repr, tape.declared)):
-            yield "the statement does not list the steps that were taken"
+    if not isinstance(release, Release):
+        return
+    if sorted(map(repr, release.privacy.steps)) != sorted(map(repr, tape.declared)):
+        yield "the statement does not list the steps that were taken"
 
 
 def _stated(steps: Sequence[StepLoss], budget: Budget) -> Iterator[str]:
@@ -278,7 +284,7 @@ def step_loss(one: Answer, other: Answer) -> StepLoss:
 
 
 def _change(one: Exact, other: Exact, hidden: bool) -> tuple[IntArray, int]:
-    """Changes that are not zero, and the number of entries. Values that only one table has count for delta."""
+    """Changes that are not zero, and the number of entries. Hidden values of one table count for delta."""
     if isinstance(one, Mapping):
         assert isinstance(other, Mapping)
         keys = one.keys() & other.keys() if hidden else one.keys() | other.keys()
@@ -293,7 +299,7 @@ def _change(one: Exact, other: Exact, hidden: bool) -> tuple[IntArray, int]:
 def _log_law(scores: Exact, scale: Fraction) -> FloatArray:
     assert isinstance(scores, np.ndarray)
     exponents = (scores - scores.max()).astype(np.float64) / float(scale)
-    return exponents - math.log(np.exp(exponents).sum())
+    return np.asarray(exponents - math.log(np.exp(exponents).sum()))
 
 
 def _showing(one: Answer, other: Answer) -> float:
@@ -406,7 +412,9 @@ def _p_value(draws: IntArray, mechanism: str, scale: float) -> float:
     """Chi-square test of draws against the law, rare values in classes at the ends."""
     reach = math.ceil(60 * scale)
     values = np.arange(-reach, reach + 1, dtype=np.float64)
-    weights = np.exp(-np.abs(values) / scale if mechanism == "discrete Laplace" else -((values / scale) ** 2) / 2)
+    weights = np.exp(
+        -np.abs(values) / scale if mechanism == "discrete Laplace" else -((values / scale) ** 2) / 2
+    )
     expected = len(draws) * weights / weights.sum()
     inner = int((expected[reach:] >= LEAST_EXPECTED).sum()) - 1
     seen = np.bincount(np.clip(draws, -inner - 1, inner + 1) + inner + 1, minlength=2 * inner + 3)
@@ -451,12 +459,9 @@ def meter_estimator(
             yield _with_ledger(own, pair, budget, Path(folder) / "ledger.db", n_paths)
 
 
-def _with_ledger(
-    own: PrivateClusterer, pair: Pair, budget: Budget, path: Path, n_paths: int
-) -> MeterResult:
+def _with_ledger(own: PrivateClusterer, pair: Pair, budget: Budget, path: Path, n_paths: int) -> MeterResult:
     n_fits = 4 * n_paths
-    total = Budget(rho=n_fits * budget.rho) if budget.rho is not None else _times(budget, n_fits)
-    ledger = Ledger.create(path, "made up", total, allow_seeded=True)
+    ledger = Ledger.create(path, "made up", _times(budget, n_fits), allow_seeded=True)
     opened: list[PricedPlan] = []
 
     def charged(plan: PricedPlan) -> list[str]:
@@ -487,7 +492,7 @@ def _unseeded(estimator: PrivateClusterer, pair: Pair) -> Iterator[str]:
 def _times(budget: Budget, n: int) -> Budget:
     if budget.rho is not None:
         return Budget(rho=n * budget.rho)
-    return Budget(n * budget.epsilon, n * budget.delta) if budget.delta else Budget(n * budget.epsilon)
+    return Budget(n * Fraction(budget.epsilon or 0), n * budget.delta)
 
 
 def _covers(spent: Budget, due: Budget) -> bool:

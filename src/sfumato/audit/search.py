@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations
+from collections.abc import Callable
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ def worst_neighbour(
 
 def _blobs(n_features: int, rng: np.random.Generator) -> FloatArray:
     middles = rng.uniform(LOW, HIGH, size=(N_BLOBS, n_features))
-    return rng.normal(np.repeat(middles, N_ROWS, axis=0), SPREAD).clip(LOW, HIGH)
+    return np.asarray(rng.normal(np.repeat(middles, N_ROWS, axis=0), SPREAD).clip(LOW, HIGH))
 
 
 def _parameters(n_features: int, by_person: bool) -> dict[str, Any]:
@@ -119,24 +119,15 @@ def _climb(lost: Callable[[FloatArray], float], candidates: FloatArray, by_perso
     units = [row[None] for row in candidates]
     if by_person:
         units += [np.stack(pair) for pair in zip(candidates, candidates[::-1], strict=True)]
-    losses = [lost(unit) for unit in units]
-    order = np.argsort(losses, kind="stable")[::-1][:N_REFINED]
-    best, unit = max(((losses[i], units[i]) for i in order), key=lambda pair: pair[0])
-    for i in order:
-        most, here = losses[i], units[i]
-        for moved in _moves(here):
-            found = lost(moved)
-            if found > most:
-                most, here = found, moved
-        if most > best:
-            best, unit = most, here
-    return unit
+    ranked = sorted(((lost(unit), unit) for unit in units), key=lambda found: -found[0])
+    return max((_refined(lost, *start) for start in ranked[:N_REFINED]), key=lambda found: found[0])[1]
 
 
-def _moves(unit: FloatArray) -> Iterator[FloatArray]:
-    """The unit with one coordinate moved. At most two dozen: each costs a run."""
-    for j in range(min(unit.shape[1], 8)):
-        for value in (LOW, 0.0, HIGH):
-            moved = unit.copy()
-            moved[0, j] = value
-            yield moved
+def _refined(lost: Callable[[FloatArray], float], most: float, unit: FloatArray) -> tuple[float, FloatArray]:
+    """Move one coordinate after the other. At most two dozen moves: each costs a run."""
+    for j, value in product(range(min(unit.shape[1], 8)), (LOW, 0.0, HIGH)):
+        moved = unit.copy()
+        moved[0, j] = value
+        if (found := lost(moved)) > most:
+            most, unit = found, moved
+    return most, unit

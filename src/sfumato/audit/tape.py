@@ -43,7 +43,7 @@ OTHER_ANSWER = "{}: the answer depends on the table beyond its noise"
 OTHER_QUESTION = "step {!r} is asked on one table and {!r} on the other"
 
 
-class Diverged(Exception):
+class DivergedError(Exception):
     """The same answers led to other questions."""
 
 
@@ -81,7 +81,7 @@ class Tape:
             place = len(self.answers)
             before = self.played.answers[place] if place < len(self.played.answers) else None
             if before is None or (before.record.step, _form(before.exact)) != (record.step, _form(exact)):
-                raise Diverged(OTHER_QUESTION.format(before and before.record.step, record.step))
+                raise DivergedError(OTHER_QUESTION.format(before and before.record.step, record.step))
             released = before.released
         self.answers.append(Answer(record, exact, released, threshold))
         return released
@@ -132,6 +132,7 @@ class MeteredCurator(Curator):
         return self._tape.exchange(record, exact, found)
 
     def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
+        """Counts of cells; on the tape by cell."""
         bits, aggregate = deepcopy(self._entropy), SparseCells(grid)
         cells, counts = aggregate.pairs(self._fold(aggregate))
         found = super().sparse_cells(step, grid, threshold)
@@ -141,6 +142,7 @@ class MeteredCurator(Curator):
         return self._given(step, self._tape.exchange(record, _by_value(cells, counts), found))
 
     def levels(self, step: str) -> NoisyLevels:
+        """Values of columns; on the tape by column and value."""
         bits, raw = deepcopy(self._entropy), self._engine.count()  # type: ignore[attr-defined]
         texts, counts = raw.by_column(np.arange(len(raw.counts)), raw.counts)
         exact = {
@@ -154,6 +156,7 @@ class MeteredCurator(Curator):
         return self._given(step, self._tape.exchange(found.record, exact, found, found.threshold))
 
     def terms(self, step: str) -> NoisyTerms:
+        """Terms of texts; on the tape by term."""
         bits, (texts, weights) = deepcopy(self._entropy), self._texts(step).weights()
         exact, found = _by_value(texts.to_pylist(), weights), super().terms(step)
         passing, noisy = _passing(weights, found.record, found.threshold, bits)
@@ -204,13 +207,14 @@ class Seen(NamedTuple):
     """What everybody sees of a run: its result, its error, and what it says on the way."""
 
     result: Any
+    failure: Exception | None
     said: Mapping[str, Any]
 
 
 def watched(run: Run, table: Any, tape: Tape) -> Seen:
     """Run something on a table, with every curator on a tape."""
-    text, steps, logs = io.StringIO(), [], _Logs()  # type: ignore[var-annotated]
-    result, error = None, None
+    text, steps, logs = io.StringIO(), [], _Logs()
+    result, failure = None, None
     with contextlib.ExitStack() as around:
         metered = partial(MeteredCurator, tape=tape)
         around.enter_context(patch.object(tables, "Curator", metered))
@@ -222,13 +226,13 @@ def watched(run: Run, table: Any, tape: Tape) -> Seen:
         around.enter_context(logs.heard())
         try:
             result = run(table)
-        except Diverged:
+        except DivergedError:
             raise
-        except Exception as failure:
-            error = f"{type(failure).__name__}: {failure}"
-    warnings_ = [(one.category.__name__, str(one.message)) for one in warned]
-    said = {"error": error, "output": text.getvalue(), "progress": steps, "warnings": warnings_}
-    return Seen(result, said | {"logs": logs.messages})
+        except Exception as error:
+            failure = error
+    messages = [(one.category.__name__, str(one.message)) for one in warned]
+    said = {"the error": repr(failure), "the output": text.getvalue(), "the progress": steps}
+    return Seen(result, failure, said | {"a warning": messages, "a log": logs.messages})
 
 
 class _Logs(logging.Handler):
@@ -258,7 +262,9 @@ def public(result: Any) -> Any:
         return replace(result, created="").to_dict()
     if not hasattr(result, "release_"):
         return result
-    attributes = {name: value for name, value in vars(result).items() if name.endswith("_") and name[0] != "_"}
+    attributes = {
+        name: value for name, value in vars(result).items() if name.endswith("_") and name[0] != "_"
+    }
     return attributes | {"release_": public(result.release_)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import sys
@@ -18,17 +19,33 @@ from sfumato.cli.files import check_new
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.audit import AuditResult, Pair
+    from sfumato.audit import AuditResult, MeterResult, Pair
+    from sfumato.cluster import PrivateClusterer
+
+    Result = AuditResult | MeterResult
 
 BROKEN = 7  # exit code; those of failures are in `failures.CODES`
 ALL = "all"
 FORMATS = (".html", ".json")
-_HEAD = ("pair", "at least", "promised", "verdict")
+_HEAD, _METER_HEAD = ("pair", "at least", "promised", "verdict"), ("pair", "lost", "promised", "verdict")
 _STYLE = (
     "body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
     "td,th{padding:.3em 1em .3em 0;text-align:left}"
 )
 
+WhiteBox = Annotated[
+    bool,
+    typer.Option(
+        "--white-box",
+        help="Replay all answers on the neighbour and add up the exact losses instead: --white-box.",
+    ),
+]
+Paths = Annotated[
+    int,
+    typer.Option(
+        min=1, help="With --white-box: seeds on each pair, each in both directions, e.g. --paths 5."
+    ),
+]
 Runs = Annotated[
     int, typer.Option(min=40, help="Runs on each of the two neighbouring tables, e.g. --runs 10000.")
 ]
@@ -57,6 +74,8 @@ def audit(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
+    white_box: WhiteBox = False,
+    paths: Paths = 2,
     runs: Runs = 2000,
     pairs: PairName = None,
     confidence: Confidence = 0.99,
@@ -69,8 +88,6 @@ def audit(
     quiet: options.Quiet = False,
 ) -> None:
     """Attack a method on made-up neighbouring tables. Reads no data. Exit code 7: a promise is broken."""
-    from sfumato.audit import audit_estimator
-
     if out is not None and out.suffix not in FORMATS:
         raise ParameterError(f"`--out` must end in {' or '.join(FORMATS)}, got {str(out)!r}")
     if not 0 < confidence < 1:
@@ -79,27 +96,66 @@ def audit(
     chosen = _chosen(pairs)
     budget = options.as_parameters(epsilon, delta, rho)
     estimator = methods.make(method, clusters, methods.parse_settings(settings or ()), budget)
+    if white_box:
+        found: Sequence[Result] = _metered(estimator, chosen, paths, is_whole=pairs is None, quiet=quiet)
+        said = _as_dict(method, {"paths": paths}, found)
+    else:
+        found = _attacked(estimator, chosen, confidence, runs, None if unseeded else seed, jobs, quiet=quiet)
+        said = _as_dict(method, {"confidence": confidence, "runs": runs, "seeded": not unseeded}, found)
+    if out is not None:
+        _write(out, said, found)
+    if as_json:
+        print(json.dumps(said, allow_nan=False))
+    elif not quiet:
+        print(_in_words(said, found))
+    if said["broken"]:
+        raise typer.Exit(BROKEN)
+
+
+def _attacked(
+    estimator: PrivateClusterer,
+    pairs: Sequence[Pair],
+    confidence: float,
+    runs: int,
+    seed: int | None,
+    jobs: int,
+    *,
+    quiet: bool,
+) -> list[AuditResult]:
+    from sfumato.audit import audit_estimator
+
     results: list[AuditResult] = []
-    with _bar(len(chosen), quiet=quiet) as progress:
+    with _bar(len(pairs), quiet=quiet) as progress:
         for found in audit_estimator(
             estimator,
-            chosen,
+            pairs,
             confidence=confidence,
             n_runs=runs,
-            random_state=None if unseeded else seed,
+            random_state=seed,
             n_jobs=jobs,
             progress=lambda share: progress(len(results), share),
         ):
             results.append(found)
-    said = _as_dict(method, confidence, runs, unseeded, results)
-    if out is not None:
-        _write(out, said, results)
-    if as_json:
-        print(json.dumps(said, allow_nan=False))
-    elif not quiet:
-        print(_in_words(method, said, results))
-    if said["broken"]:
-        raise typer.Exit(BROKEN)
+    return results
+
+
+def _metered(
+    estimator: PrivateClusterer, pairs: Sequence[Pair], paths: int, *, is_whole: bool, quiet: bool
+) -> list[MeterResult]:
+    """Meter the pairs and, unless some were chosen, the worst neighbours that a search finds."""
+    from sfumato.audit import meter_estimator, worst_neighbour
+
+    results: list[MeterResult] = []
+    with _bar(len(pairs) + 2 * is_whole, quiet=quiet) as progress:
+        for found in meter_estimator(estimator, pairs, n_paths=paths):
+            progress(len(results), 1)
+            results.append(found)
+        for by_person in (False, True) if is_whole else ():
+            found = worst_neighbour(estimator, by_person=by_person, n_paths=paths)
+            progress(len(results), 1)
+            name = f"worst {'person' if by_person else 'row'} found"
+            results.append(dataclasses.replace(found, pair=name))
+    return results
 
 
 def _chosen(names: Sequence[str] | None) -> list[Pair]:
@@ -134,35 +190,39 @@ def _lines(n_pairs: int, *, quiet: bool) -> Callable[[int, float], None]:
     return write
 
 
-def _as_dict(
-    method: str, confidence: float, runs: int, unseeded: bool, results: Sequence[AuditResult]
-) -> dict[str, Any]:
-    return {
-        "method": method,
-        "confidence": confidence,
-        "runs": runs,
-        "seeded": not unseeded,
-        "broken": any(found.broken for found in results),
-        "pairs": [found.to_dict() for found in results],
-    }
+def _as_dict(method: str, settings: dict[str, Any], results: Sequence[Result]) -> dict[str, Any]:
+    found = {"broken": any(one.broken for one in results), "pairs": [one.to_dict() for one in results]}
+    return {"method": method} | settings | found
 
 
-def _rows(results: Sequence[AuditResult]) -> list[tuple[str, ...]]:
-    return [(r.pair, f"{r.lower:.3f}", str(r.budget), r.verdict) for r in results]
+def _is_metered(said: dict[str, Any]) -> bool:
+    return "paths" in said
 
 
-def _in_words(method: str, said: dict[str, Any], results: Sequence[AuditResult]) -> str:
-    lines = [_HEAD, *_rows(results)]
+def _table(said: dict[str, Any], results: Sequence[Result]) -> list[tuple[str, ...]]:
+    head, amount = (_METER_HEAD, "lost") if _is_metered(said) else (_HEAD, "lower")
+    return [head, *((r.pair, f"{getattr(r, amount):.3f}", str(r.budget), r.verdict) for r in results)]
+
+
+def _in_words(said: dict[str, Any], results: Sequence[Result]) -> str:
+    lines = _table(said, results)
     widths = [max(len(line[j]) for line in lines) for j in range(len(_HEAD))]
     table = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([*table, "", _conclusion(method, said, results)])
+    return "\n".join([*table, "", _conclusion(said, results)])
 
 
-def _conclusion(method: str, said: dict[str, Any], results: Sequence[AuditResult]) -> str:
+def _conclusion(said: dict[str, Any], results: Sequence[Any]) -> str:
+    broken = [found for found in results if found.broken]
+    method = said["method"]
+    if _is_metered(said):
+        if broken:
+            return f"{method} breaks its promise: {'; '.join(dict.fromkeys(r.verdict for r in broken))}."
+        most = max(found.share for found in results)
+        tried = f"{said['paths']} seeds in both directions on each pair"
+        return f"{method} loses at most {most:.1%} of its promise ({tried}); all that is seen is equal."
     sure = f"{said['runs']} runs on each table, confidence {said['confidence']:g} for all pairs together"
     n_failed = sum(found.n_failed for found in results)
     failures = f" {n_failed} runs raised an error, which counts as an outcome." if n_failed else ""
-    broken = [found for found in results if found.broken]
     if not broken:
         return f"{method}: no contradiction to the promise found, which proves nothing ({sure}).{failures}"
     worst = max(broken, key=lambda found: found.lower / found.promise)
@@ -173,7 +233,7 @@ def _conclusion(method: str, said: dict[str, Any], results: Sequence[AuditResult
     )
 
 
-def _write(path: Path, said: dict[str, Any], results: Sequence[AuditResult]) -> None:
+def _write(path: Path, said: dict[str, Any], results: Sequence[Result]) -> None:
     from sfumato.release import write_whole
 
     is_json = path.suffix == ".json"
@@ -181,13 +241,14 @@ def _write(path: Path, said: dict[str, Any], results: Sequence[AuditResult]) -> 
     write_whole(path, text + "\n")
 
 
-def _page(said: dict[str, Any], results: Sequence[AuditResult]) -> str:
+def _page(said: dict[str, Any], results: Sequence[Result]) -> str:
     def row(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     title = html.escape(f"Audit of {said['method']}")
-    conclusion = html.escape(_conclusion(said["method"], said, results))
-    table = row(_HEAD, "th") + "".join(row(cells, "td") for cells in _rows(results))
+    conclusion = html.escape(_conclusion(said, results))
+    head, *cells = _table(said, results)
+    table = row(head, "th") + "".join(row(line, "td") for line in cells)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>{conclusion}</p>"

@@ -1,0 +1,390 @@
+"""The exact privacy-loss meter: what is lost by every estimator, and what is found where something is wrong.
+
+Each case is also run on broken copies of the library (tests/mutants): the meter alone must see them.
+"""
+
+import math
+import warnings
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+from tests.conftest import QUICK, all_estimators
+
+from sfumato import (
+    DPDBSCAN,
+    DPM,
+    Budget,
+    CoresetKMeans,
+    DensityTree,
+    DPMoG,
+    GridKMeans,
+    LloydKMeans,
+    LocalSearchKMeans,
+    MaxCoverKMeans,
+    MorseClustering,
+    SourceTargetClustering,
+    estimate_bounds,
+    estimate_levels,
+)
+from sfumato.audit import PAIRS, Pair, meter, meter_estimator, worst_neighbour
+from sfumato.audit.meter import StepLoss, _p_value, step_loss, total_loss
+from sfumato.audit.tape import Answer, same
+from sfumato.budget import Record, Sensitivity
+from sfumato.domain import Grid
+from sfumato.errors import PlanError
+from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
+from sfumato.public.models import CentreModel
+
+pytestmark = pytest.mark.usefixtures("quick")
+slow = pytest.mark.slow
+
+PURE, ZCDP, APPROXIMATE = {"epsilon": 1}, {"rho": 0.1}, {"epsilon": 1, "delta": 1e-6}
+KINDS = {"pure": PURE, "zcdp": ZCDP, "approximate": APPROXIMATE}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+def intact(found, least=0.0):
+    assert not found.broken, found
+    assert least <= found.share <= 1
+
+
+def fitting(make, *before, **parameters):
+    return lambda table, seed: make(random_state=seed, **parameters).fit(*before, table)
+
+
+class TestEveryEstimator:
+    @every_kind
+    @pytest.mark.parametrize(
+        "pair", ["outlier", *(pytest.param(name, marks=slow) for name in PAIRS if name != "outlier")]
+    )
+    @pytest.mark.parametrize("method", all_estimators(), ids=lambda method: method.__name__)
+    def test_no_more_is_lost_than_promised(self, method, pair, kind, defaults):
+        if method is DPDBSCAN and pair == "patient":
+            pytest.skip("a radius in a table with categories")
+        for found in meter_estimator(defaults(method, **kind), [PAIRS[pair]], n_paths=1):
+            intact(found, least=0.2)
+
+    @slow
+    @pytest.mark.parametrize("by_person", [False, True])
+    @pytest.mark.parametrize("method", all_estimators(), ids=lambda method: method.__name__)
+    def test_the_worst_neighbour_loses_nearly_what_is_promised(self, method, by_person, defaults):
+        intact(worst_neighbour(defaults(method, **ZCDP), by_person=by_person, n_random=4), least=0.7)
+
+
+@pytest.fixture
+def defaults():
+    def make(method, **kind):
+        known = method().get_params()
+        return method(
+            **{name: value for name, value in QUICK.items() if name in known and name != "bounds"}, **kind
+        )
+
+    return make
+
+
+def rows_of(n, d=2, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, size=(n, d))
+
+
+def one_more(rows, unit, name="one more"):
+    return Pair(name, np.concatenate([rows, np.atleast_2d(unit)]), rows, np.atleast_2d(unit))
+
+
+class TestCases:
+    """One for each thing that may go wrong. `KILLS` in tests/mutants/mutants.py says which sees what."""
+
+    @every_kind
+    def test_counts(self, kind):
+        for found in meter_estimator(DensityTree(**kind), [PAIRS["outlier"], PAIRS["person"]], n_paths=1):
+            intact(found, least=0.99)
+
+    @every_kind
+    def test_sums(self, kind):
+        pairs = [PAIRS["outlier"], PAIRS["emptied cluster"], PAIRS["person"]]
+        for found in meter_estimator(LloydKMeans(2, **kind), pairs, n_paths=1):
+            intact(found, least=0.7)
+
+    @every_kind
+    def test_splits(self, kind):
+        pairs = [PAIRS["emptied cluster"], one_more(rows_of(60), [1e6, -1e6])]
+        for found in meter_estimator(DPM(**kind), pairs, n_paths=2):
+            intact(found, least=0.6)
+
+    @every_kind
+    @pytest.mark.parametrize("method", [LocalSearchKMeans, MaxCoverKMeans, CoresetKMeans])
+    def test_selections(self, method, kind):
+        for found in meter_estimator(method(2, **kind), [PAIRS["emptied cluster"]], n_paths=1):
+            intact(found, least=0.6)
+
+    @pytest.mark.parametrize("d", [2, 9])
+    @pytest.mark.parametrize("base", [DPMoG(2), DPMoG(2, assign="hard")], ids=["soft", "hard"])
+    def test_moments(self, base, d):
+        for kind in (PURE, ZCDP):
+            method = MorseClustering(base, covariance="full", **kind)
+            for found in meter_estimator(method, [one_more(np.zeros((30, d)), np.ones(d))], n_paths=1):
+                intact(found, least=0.5)
+
+    def test_profiles_and_categories(self):
+        for found in meter_estimator(LloydKMeans(2, **PURE), [PAIRS["patient"]], n_paths=1):
+            intact(found, least=0.7)
+
+    @every_kind
+    def test_bounds_that_are_found(self, kind):
+        run = fitting(LloydKMeans, n_clusters=2, bounds="private", **kind)
+        pair = one_more(np.zeros((200, 3)) + 0.1, [1e9, -1e9, 1e9])
+        intact(meter(run, pair, Budget(**kind), n_paths=1), least=0.5)
+
+    def test_bounds_that_were_bought(self):
+        def run(rows, seed):
+            bounds = estimate_bounds(rows, epsilon=1, random_state=seed)
+            return LloydKMeans(2, epsilon=1, bounds=bounds, random_state=seed).fit(rows)
+
+        found = meter(run, PAIRS["outlier"], Budget(2), n_paths=1)
+        intact(found, least=0.5)
+
+    def test_a_statement_that_leaves_out_what_was_bought_is_found(self):
+        def run(rows, seed):
+            estimate_bounds(rows, epsilon=1, random_state=seed)
+            return LloydKMeans(2, epsilon=1, bounds=(-1, 1), random_state=seed).fit(rows)
+
+        (complaint,) = meter(run, PAIRS["outlier"], Budget(2), n_paths=1).complaints
+        assert "statement" in complaint
+
+    @pytest.mark.parametrize(
+        "sanitizer", [{}, {"sanitizer": "nna"}, {"sanitizer": "nas", "t": 5, "bound_share": 0.2}], ids=str
+    )
+    def test_nearest_rows(self, sanitizer):
+        targets = rows_of(20)
+        run = fitting(SourceTargetClustering, targets, n_clusters=3, bounds=(-1, 1), **sanitizer, **PURE)
+        for unit in (targets[0], targets[1], [1.0, 1.0], [1e6, 1e6]):
+            intact(meter(run, one_more(rows_of(12, seed=1), unit), Budget(1), n_paths=1))
+
+    @pytest.mark.parametrize("unit", [None, "who"])
+    def test_levels_that_are_found(self, unit):
+        names = ["usual"] * 400
+        rows = pa.table({"who": np.arange(400), "x": np.zeros(400), "job": names})
+        more = pa.table({"who": [-1], "x": [0.9], "job": ["rare"]})
+        pair = Pair("rare", pa.concat_tables([rows, more]), rows, np.zeros((1, 2)))
+        bounds = {"x": (-1, 1), "job": {"levels": "private"}}
+        kind = {"epsilon": 8, "delta": 1e-2, "unit": unit}
+        run = fitting(LloydKMeans, n_clusters=2, bounds=bounds, **kind)
+        intact(meter(run, pair, Budget(8, 1e-2), n_paths=1), least=0.3)
+        run = partial(levels_of, unit=unit)
+        found = meter(run, pair, Budget(1, 1e-2), n_paths=2)
+        intact(found)
+        assert 0 < found.steps[0].delta <= 1e-2
+
+    def test_people_in_several_files(self, tmp_path):
+        tables = []
+        for name, n in (("with", 12), ("without", 0)):
+            folder = tmp_path / name
+            folder.mkdir()
+            for part in range(3):
+                who = [f"person {part} {i}" for i in range(20)] + ["newcomer"] * n
+                x = np.append(np.full(20, -0.5), np.full(n, 0.9))
+                pq.write_table(pa.table({"who": who, "x": x}), folder / f"{part}.parquet")
+            tables.append(folder)
+        pair = Pair("in files", *tables, np.zeros((1, 1)))
+        own = {"bounds": {"x": (-1, 1)}, "unit": "who", "max_rows_per_unit": 4, "profiles": 0}
+        run = fitting(DensityTree, **own, **PURE)
+        intact(meter(run, pair, Budget(1), n_paths=1), least=0.9)
+
+    def test_texts(self):
+        others = [f"alpha beta gamma {word}" for word in ("one", "two", "three", "four")] * 100
+        pair = Pair("texts", [*others, "alpha alpha rare"], others, np.zeros((1, 2)))
+
+        def run(texts, seed):
+            rows = np.resize([[0.9, 0.0], [0.0, 0.9]], (len(texts), 2))
+            model = LloydKMeans(2, bounds=(-1, 1), epsilon=1, random_state=seed).fit(rows)
+            return model.describe_terms(texts, epsilon=4, delta=1e-3, random_state=seed)
+
+        intact(meter(run, pair, Budget(5, 1e-3), n_paths=1))
+
+    def test_the_seed(self):
+        for found in meter_estimator(LloydKMeans(2, **PURE), [PAIRS["nobody"]], n_paths=1):
+            intact(found)
+
+    def test_many_rows_in_blocks_and_threads(self):
+        rows = rows_of(70_000)
+        intact(
+            meter(
+                fitting(DensityTree, bounds=(-1, 1), **PURE), one_more(rows, [0.5, 0.5]), Budget(1), n_paths=1
+            )
+        )
+
+    @pytest.mark.parametrize("kind", [PURE, ZCDP], ids=["pure", "zcdp"])
+    @pytest.mark.parametrize("probe", ["Greedy", "Wide"])
+    def test_methods_that_ask_for_more_than_was_declared(self, probe, kind):
+        """The curator refuses. If it did not, more would be lost than promised."""
+        run = fitting(PROBES[probe], bounds=(-1, 1), **kind)
+        intact(meter(run, one_more(rows_of(30), [1, 1]), Budget(**kind), n_paths=1))
+
+
+def levels_of(table, seed, unit):
+    return estimate_levels(table, ["job"], unit=unit, epsilon=1, delta=1e-2, random_state=seed)
+
+
+class Greedy(GridKMeans):
+    """Asks until it is refused."""
+
+    def _cluster(self, curator):
+        for step in ("rows", "grid"):
+            for _ in range(5):
+                try:
+                    found = curator.count(step)
+                except PlanError:
+                    break
+        return CentreModel(np.zeros((1, 2)), found.values[:1].astype(float))
+
+
+class Wide(GridKMeans):
+    """Asks for more than it declared."""
+
+    def _cluster(self, curator):
+        sizes = np.ones(1)
+        for step in ("rows", "grid"):
+            try:
+                sizes = curator.histograms(step, np.array([[-1.0, 0.0, 1.0]] * 2)).values
+            except PlanError:
+                continue
+        return CentreModel(np.zeros((1, 2)), sizes.ravel()[:1].astype(float))
+
+
+PROBES = {"Greedy": Greedy, "Wide": Wide}
+
+
+def answer(exact, mechanism="discrete Laplace", scale=2, threshold=None, delta=0):
+    record = Record("a", mechanism, Sensitivity(), Fraction(scale), Fraction(delta))
+    return Answer(record, exact, None, threshold)
+
+
+class TestArithmetic:
+    def test_how_far_vectors_are_apart(self):
+        found = step_loss(answer(np.array([5, 0, -3])), answer(np.array([3, 0, -2])))
+        assert found.moved == Sensitivity(l1=3, l2_squared=5, spread=3, coordinates=2)
+        assert found.epsilon == Fraction(3, 2)
+        assert not found.is_covered
+
+    @pytest.mark.parametrize(
+        ("mechanism", "rho"),
+        [
+            ("discrete Laplace", Fraction(9, 8)),
+            ("discrete Gaussian", Fraction(5, 8)),
+            ("exponential", Fraction(9, 32)),
+            ("permute-and-flip", Fraction(9, 8)),
+        ],
+    )
+    def test_costs(self, mechanism, rho):
+        pair = answer(np.array([5, 0, -3]), mechanism), answer(np.array([3, 0, -2]), mechanism)
+        assert step_loss(*pair).rho == rho
+
+    def test_scores_that_all_move_alike_cost_nothing_and_others_their_spread(self):
+        alike = step_loss(*(answer(np.array([1, 2]) + c, "exponential") for c in (0, 7)))
+        assert alike.moved.spread == 0
+        one = step_loss(answer(np.array([1, 2]), "exponential"), answer(np.array([1, 9]), "exponential"))
+        assert one.moved.spread == 7
+
+    def test_cells_that_only_one_table_has_count_from_zero(self):
+        found = step_loss(answer({4: 2, 9: 1}), answer({4: 2}))
+        assert found.moved.l1 == 1
+
+    @pytest.mark.parametrize("mechanism", ["discrete Laplace", "discrete Gaussian"])
+    def test_hidden_values_show_with_their_probability(self, mechanism):
+        sample = discrete_gaussian if mechanism == "discrete Gaussian" else discrete_laplace
+        draws = sample(Fraction(2), 2_000_000, Entropy(0)).reshape(-1, 2)
+        expected = ((draws + np.array([1, 2])) >= 5).any(axis=1).mean()
+        with_values = answer({"a": 90, "b": 1, "c": 2}, mechanism, threshold=5)
+        found = step_loss(with_values, answer({"a": 89}, mechanism, threshold=5))
+        assert found.moved.l1 == 1
+        assert found.delta == pytest.approx(expected, rel=0.01)
+
+    def test_pure_losses_add_up_exactly(self):
+        steps = [
+            step_loss(answer(np.array([1]), scale=Fraction(3)), answer(np.array([0]), scale=Fraction(3)))
+        ] * 3
+        assert total_loss(steps, Budget(1)) == 1
+        above = [step_loss(*(answer(np.array([c]), scale=Fraction(10**9 - 1, 10**9)) for c in (1, 0)))]
+        assert total_loss(above, Budget(1)) > 1
+        gaussian = step_loss(*(answer(np.array([c]), "discrete Gaussian") for c in (1, 0)))
+        assert total_loss([gaussian], Budget(1)) == math.inf
+
+    def test_with_a_delta_losses_compose(self):
+        """Against the closed form of the Gaussian mechanism (Balle and Wang 2018)."""
+        step = step_loss(*(answer(np.array([c]), "discrete Gaussian", 1000) for c in (500, 0)))
+        mu = math.sqrt(3) * 0.5
+        exact = brentq(
+            lambda e: norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu) - 1e-5, 0, 20
+        )
+        found = total_loss([step] * 3, Budget(1, 1e-5))
+        assert exact * 0.99 < found <= exact
+
+    def test_equal_values_lose_nothing(self):
+        step = step_loss(answer(np.array([3, 4])), answer(np.array([3, 4])))
+        for budget in (Budget(1), Budget(rho=1), Budget(1, 1e-6)):
+            assert total_loss([step], budget) == 0
+
+    @pytest.mark.parametrize("scale", [0.3, 1.0, 7.0, 30.0])
+    @pytest.mark.parametrize("mechanism", ["discrete Laplace", "discrete Gaussian"])
+    def test_laws(self, mechanism, scale):
+        exact = Fraction(scale).limit_denominator(1000)
+        sample = discrete_gaussian if mechanism == "discrete Gaussian" else discrete_laplace
+        assert _p_value(sample(exact, 2**17, Entropy(1)), mechanism, float(exact)) > 1e-4
+        assert _p_value(sample(exact * Fraction(9, 10), 2**17, Entropy(1)), mechanism, float(exact)) < 1e-9
+
+
+class TestTape:
+    def test_an_answer_without_noise_is_found(self):
+        class Leaking(LloydKMeans):
+            def _cluster(self, curator):
+                model = super()._cluster(curator)
+                return CentreModel(
+                    model.cluster_centers, model.cluster_sizes + curator._engine.fold(RowCount())[0]
+                )
+
+        found = meter(
+            fitting(Leaking, n_clusters=2, bounds=(-1, 1), **PURE), PAIRS["outlier"], Budget(1), n_paths=1
+        )
+        assert found.complaints == ("with the same answers, the result differs",)
+
+    def test_other_questions_are_found(self):
+        class Nosy(GridKMeans):
+            def _cluster(self, curator):
+                step = "rows" if curator._engine.fold(RowCount())[0] % 2 else "grid"
+                return CentreModel(np.zeros((1, 2)), curator.count(step).values[:1].astype(float))
+
+        found = meter(fitting(Nosy, bounds=(-1, 1), **PURE), PAIRS["outlier"], Budget(1), n_paths=1)
+        assert "other questions" in found.complaints[0]
+        assert found.to_dict()["broken"]
+        assert "BROKEN" in str(found)
+
+    def test_a_warning_is_found(self):
+        class Talkative(GridKMeans):
+            def _cluster(self, curator):
+                if curator._engine.fold(RowCount())[0] > 24:
+                    warnings.warn("many rows", stacklevel=1)
+                return CentreModel(np.zeros((1, 2)), curator.count("rows").values.astype(float))
+
+        found = meter(fitting(Talkative, bounds=(-1, 1), **PURE), PAIRS["outlier"], Budget(1), n_paths=1)
+        assert found.complaints == ("with the same answers, a warning differs",)
+
+    def test_sameness(self):
+        grid = Grid((0.0,), (1.0,), (2,))
+        assert same([np.array([1, 2]), {"a": (1.0, grid)}], [np.array([1, 2]), {"a": (1.0, grid)}])
+        assert same(math.nan, math.nan)
+        assert same(np.array([math.nan]), np.array([math.nan]))
+        for one, other in [(1, 1.0), (np.array([1]), np.array([1.0])), ([1], [1, 2]), ({"a": 1}, {"b": 1})]:
+            assert not same(one, other)
+
+
+def test_a_step_beyond_its_sensitivity_is_not_covered():
+    record = Record("a", "discrete Gaussian", Sensitivity(l2_squared=4), Fraction(1))
+    assert StepLoss(record, Sensitivity(l2_squared=4), np.array([2])).is_covered
+    assert not StepLoss(record, Sensitivity(l2_squared=5), np.array([2, 1])).is_covered
