@@ -10,6 +10,7 @@ from sfumato.budget.amounts import Budget, as_exact
 from sfumato.budget.costs import epsilon_at
 from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR, exp_up, float_up, rounded_up
 from sfumato.budget.plan import composed
+from sfumato.budget.power import guarantees, largest_power
 from sfumato.budget.records import Mechanism, Record, Sensitivity
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError
@@ -80,6 +81,40 @@ class PrivacyStatement:
     def epsilon_at(self, delta: float) -> float:
         """Epsilon of all steps together at another `delta`."""
         return epsilon_at(self.steps, delta)
+
+    def attack_power(self, false_positive_rate: float) -> float:
+        """Largest probability with which any attacker notices that a person (or row) is in the table.
+
+        An attacker says "in the table" or "not in it". If the person is not in it, they may say "in" with
+        the given probability. If the person is, they say "in" with at most the probability that is returned.
+        For a guess that ignores the release both are equal. The bound holds for every attacker, with any
+        knowledge and any computer, and counts this release alone (docs/proofs/attackers.md).
+
+        Parameters
+        ----------
+        false_positive_rate : float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> step = Record("rows", "discrete Laplace", Sensitivity(), as_exact("scale", 1))
+        >>> stated = PrivacyStatement(Budget(1), Unit(), (step,), seeded=False)
+        >>> [round(stated.attack_power(rate), 3) for rate in (0.001, 0.01, 0.1, 0.5)]
+        [0.003, 0.027, 0.272, 0.816]
+        """
+        rate = float(false_positive_rate)
+        if not 0 <= rate <= 1:
+            raise ParameterError(f"`false_positive_rate` must be from 0 to 1, got {false_positive_rate!r}")
+        return largest_power(self._pairs, rate)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[float, float], ...]:
+        """Pairs of epsilon and delta that hold together, the stated one first."""
+        stated = () if self.epsilon is None else ((self.epsilon, self.delta),)
+        # What follows a threshold may depend on what it showed: only the stated pair is proved then.
+        if any(record.delta for record in self.steps):
+            return stated
+        return stated + guarantees(self.steps)
 
     def __str__(self) -> str:
         lines = [f"Differential privacy with {self.spent}, protecting {self.unit}.", self._in_words()]

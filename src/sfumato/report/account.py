@@ -128,8 +128,9 @@ def _about_steps(release: Release) -> str:
             text += "In rho, the costs add up to the total. An epsilon counts as at most half its square."
         case "approximate":
             text += (
-                "The total is not the sum of the costs. It is the smallest of three proven bounds: the sum, "
-                "privacy-loss distributions, and Rényi divergences. The picture compares the steps by rho."
+                "The total is not the sum of the costs. It is the smallest of four proven bounds: the sum, "
+                "privacy-loss distributions, Rényi divergences, and the exact law of Gaussian noise. The "
+                "picture compares the steps by rho."
             )
     if any(record.delta for record in release.privacy.steps):
         text += (
