@@ -1,4 +1,4 @@
-"""The page of guarantees names code, proofs and tests that exist. No aggregate and no mechanism is missing."""
+"""The page of guarantees names code, proofs and tests that exist, and every aggregate and mechanism."""
 
 import ast
 import importlib

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.budget.costs import epsilon_at
+from sfumato.budget.costs import epsilon_at, epsilon_by_costs
 from sfumato.budget.exact import exp_up
 from sfumato.budget.records import Record
 
@@ -23,9 +23,12 @@ ROUNDING = 2.0**-50  # more than what the few operations below can lose
 
 
 @lru_cache(maxsize=64)
-def guarantees(records: tuple[Record, ...]) -> tuple[tuple[float, float], ...]:
+def guarantees(records: tuple[Record, ...], *, one_run: bool) -> tuple[tuple[float, float], ...]:
     """Pairs of epsilon and delta that the records together are proved to satisfy, all at once."""
-    return tuple((epsilon_at(records, float(delta), ROUGH), float(delta)) for delta in DELTAS)
+    return tuple(
+        (epsilon_at(records, delta, ROUGH) if one_run else epsilon_by_costs(records, delta), delta)
+        for delta in DELTAS.tolist()
+    )
 
 
 def largest_power(pairs: Iterable[tuple[float, float]], false_positive_rate: float) -> float:
