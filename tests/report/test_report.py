@@ -312,6 +312,12 @@ def test_steps_are_listed_with_their_repeats():
     assert "splits 7 permute-and-flip 2 (spread) 14 — epsilon=1" in text
 
 
+def test_the_total_of_several_runs_is_the_sum_of_their_promises():
+    one = statement(Budget(4, 1e-6))
+    assert "smallest of four proven bounds" in page(privacy=one).text
+    assert "The steps belong to 2 runs" in page(privacy=one.after(one)).text
+
+
 def test_parameters_and_budget_are_listed():
     text = page(privacy=statement(Budget(rho=0.5))).text
     assert "budget rho=0.5" in text
