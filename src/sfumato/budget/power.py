@@ -25,10 +25,13 @@ ROUNDING = 2.0**-50  # more than what the few operations below can lose
 @lru_cache(maxsize=64)
 def guarantees(records: tuple[Record, ...], *, one_run: bool) -> tuple[tuple[float, float], ...]:
     """Pairs of epsilon and delta that the records together are proved to satisfy, all at once."""
-    return tuple(
-        (epsilon_at(records, delta, ROUGH) if one_run else epsilon_by_costs(records, delta), delta)
-        for delta in DELTAS.tolist()
-    )
+    pairs = []
+    for delta in DELTAS.tolist():
+        epsilon = epsilon_at(records, delta, ROUGH) if one_run else epsilon_by_costs(records, delta)
+        pairs.append((epsilon, delta))
+        if epsilon == 0:
+            break  # a larger delta says less
+    return tuple(pairs)
 
 
 def largest_power(pairs: Iterable[tuple[float, float]], false_positive_rate: float) -> float:
