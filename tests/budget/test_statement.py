@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.budget import Budget, PrivacyStatement, Record
+from sfumato.budget import Budget, PrivacyStatement, Record, epsilon_at
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError
@@ -27,7 +27,8 @@ def statement(*steps, budget, unit=None, seeded=False):
 PURE = statement(LAPLACE, CHOICE, budget=Budget("1/2"))
 ZCDP = statement(LAPLACE, GAUSSIAN, CHOICE, budget=Budget(rho=1), unit=Unit("person", 3), seeded=True)
 APPROXIMATE = statement(LAPLACE, GAUSSIAN, budget=Budget(3, 1e-6))
-ALL = [PURE, ZCDP, APPROXIMATE]
+BOUGHT = APPROXIMATE.after(PURE)
+ALL = [PURE, ZCDP, APPROXIMATE, BOUGHT]
 
 
 def test_pure_sums():
@@ -46,6 +47,40 @@ def test_it_says_what_was_spent_and_not_what_was_promised():
     assert APPROXIMATE.epsilon == APPROXIMATE.epsilon_at(1e-6)
     assert statement(LAPLACE, budget=Budget(100)).epsilon == 0.25
     assert statement(LAPLACE, budget=Budget("1/10")).epsilon == 0.25  # and an overspent one, too
+
+
+def test_promises_of_several_runs_are_added_up():
+    """What a fit asks may depend on a purchase: tables of the laws that were chosen would prove too much."""
+    fit, purchase = (statement(*[LAPLACE] * 20, budget=Budget(5, delta)) for delta in (1e-6, 1e-7))
+    both = fit.after(purchase)
+    assert both.n_runs == 2
+    assert both.spent == both.budget == Budget(10, "11e-7")
+    assert both.epsilon_at(1e-5) == 10.0
+    assert both.epsilon_at(1e-6) == math.inf
+    assert epsilon_at(both.steps, 1.1e-6) < 8  # by tables, which is not proved
+    assert both.after(purchase).n_runs == 3
+    assert both.attack_power(1e-5) == pytest.approx(math.exp(10) * 1e-5 + 1.1e-6)
+
+
+def test_more_than_the_promises_of_several_runs_is_stated_too():
+    forged = {**statement(LAPLACE, budget=Budget("1/10", 1e-9)).to_dict(), "n_runs": 2}
+    assert PrivacyStatement.from_dict(forged).epsilon > 0.2
+
+
+@pytest.mark.parametrize("budget", [Budget(5), Budget(rho=1)], ids=str)
+def test_costs_of_several_runs_add_up_and_are_composed_without_tables(budget):
+    one = statement(*[LAPLACE] * 20, budget=budget)
+    both = one.after(one)
+    whole = statement(*both.steps, budget=both.budget)
+    assert both.spent == whole.spent
+    assert whole.epsilon_at(1e-6) < both.epsilon_at(1e-6) < 1.2 * whole.epsilon_at(1e-6)
+    assert whole.attack_power(0.01) < both.attack_power(0.01) < 1
+
+
+@pytest.mark.parametrize("n_runs", [0, -1, "2", None, 1.5])
+def test_the_number_of_runs_is_a_positive_integer(n_runs):
+    with pytest.raises(ParameterError, match="`n_runs` must be a positive integer"):
+        PrivacyStatement.from_dict(PURE.to_dict() | {"n_runs": n_runs})
 
 
 def test_a_run_that_asked_nothing():
@@ -82,7 +117,7 @@ def test_no_privacy_is_not_called_some():
     assert "at most exp(10000)." in words
 
 
-@pytest.mark.parametrize("one", ALL, ids=["pure", "zcdp", "approximate"])
+@pytest.mark.parametrize("one", ALL, ids=["pure", "zcdp", "approximate", "bought"])
 def test_round_trips(one):
     text = json.dumps(one.to_dict(), allow_nan=False)
     assert PrivacyStatement.from_dict(json.loads(text)) == one

@@ -220,6 +220,27 @@ SPENDS = [
         (PEOPLE + "a_release_states_the_cost_of_bounds_that_were_bought[pure]",),
     ),
     Mutant(
+        "runs that depend on each other in one table of losses",
+        "budget.statement",
+        "return self.budget if self._adds_promises and total <= self.budget else total",
+        "return total",
+        ("budget/test_statement.py::test_promises_of_several_runs_are_added_up",),
+    ),
+    Mutant(
+        "an attacker without delta",
+        "budget.power",
+        "rate * exp_up(epsilon) + delta",
+        "rate * exp_up(epsilon)",
+        ("budget/test_power.py::test_one_pair_allows_exactly_the_worst_mechanism[0.2-1.0]",),
+    ),
+    Mutant(
+        "an attacker who hears of no threshold",
+        "budget.statement",
+        "if self._adds_promises or any(record.delta for record in self.steps):",
+        "if self._adds_promises:",
+        ("budget/test_power.py::test_a_threshold_leaves_the_stated_pair_alone",),
+    ),
+    Mutant(
         "bounds that nobody pays for",
         "curator.curator",
         "self._records.append(record)",

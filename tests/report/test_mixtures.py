@@ -87,7 +87,7 @@ def page(model, **kwargs):
 def test_a_page_for_components(d):
     shown = page(mixture(d))
     assert shown.pictures == 1
-    assert shown.tables == (6, 2)
+    assert shown.tables == (7, 2)
     assert "3 400 40.0% 6.80 ± 0.20" in shown.text
     assert "total 1,000 100.0%" in shown.text
     assert "A component is a cloud of records around their mean" in shown.text
@@ -101,7 +101,7 @@ def test_a_page_for_joined_components(d):
     model = MorseModel(mixture(d), 2)
     shown = page(model)
     assert shown.pictures == 2
-    assert shown.tables == (7, 2)
+    assert shown.tables == (8, 2)
     assert "0 2 700 70.0% 6.46 ± 0.44" in shown.text  # of 300 rows at 6 and 400 at 6.8
     assert "total 4 1,000 100.0%" in shown.text
     assert "peaks on one high ridge" in shown.text
@@ -130,7 +130,7 @@ def test_one_peak_reads_well():
     shown = page(MorseModel(mixture(n_components=1), 1))
     assert "The density has a single peak" in shown.text
     assert shown.pictures == 1
-    assert shown.tables == (6, 2)
+    assert shown.tables == (7, 2)
     assert shown.tags.count("tfoot") == 1  # of the steps
     assert "input" not in shown.tags
     assert "of the lower peak" not in shown.text
@@ -145,7 +145,7 @@ def test_one_cluster_of_several_peaks():
 def test_as_many_clusters_as_peaks():
     shown = page(MorseModel(mixture(), 4))
     assert "Within the clusters" not in shown.text
-    assert shown.tables == (7, 2)
+    assert shown.tables == (8, 2)
 
 
 def test_saddles_that_are_not_confirmed_are_bounds():

@@ -143,8 +143,8 @@ def test_a_page_for_any_model(d, has_grid):
     assert shown.pictures == 1
     assert shown.tags["h1"] == 1
     assert shown.tags["h2"] == 5
-    assert shown.tables == (6, 2)  # sizes and budget have bars
-    assert shown.tags["caption"] == 8
+    assert shown.tables == (7, 2)  # sizes and budget have bars
+    assert shown.tags["caption"] == 9
     assert ("noisy count" in shown.text) == has_grid
     assert "2,500" in shown.text
 
@@ -277,6 +277,16 @@ def test_no_number_of_a_guarantee_reads_better_than_it_is(epsilon):
         assert shown is None or (float(shown[1]) <= 100 * low and float(shown[2]) >= 100 * high)
 
 
+def test_the_table_of_attackers_follows_the_statement():
+    privacy = statement()
+    text = page(privacy=privacy).text
+    assert "1% 1% 2.72%" in text
+    for rate, hits in Protection.of(privacy).hits.items():
+        shown = re.search(rf" {100 * rate:g}% {100 * rate:g}% ([\d.]+)%", text)
+        assert hits == privacy.attack_power(rate)
+        assert 100 * hits <= float(shown[1]) <= 101 * hits
+
+
 def test_people_as_units():
     text = page(privacy=statement(unit=Unit("person_id", 3))).text
     assert "at most 3 records of each person" in text
@@ -300,6 +310,12 @@ def test_steps_are_listed_with_their_repeats():
     step = Record("splits", "permute-and-flip", Sensitivity(spread=2), Fraction(14))
     text = page(privacy=PrivacyStatement(Budget(1), Unit(), (step,) * 7, False)).text
     assert "splits 7 permute-and-flip 2 (spread) 14 — epsilon=1" in text
+
+
+def test_the_total_of_several_runs_is_the_sum_of_their_promises():
+    one = statement(Budget(4, 1e-6))
+    assert "smallest of four proven bounds" in page(privacy=one).text
+    assert "The steps belong to 2 runs" in page(privacy=one.after(one)).text
 
 
 def test_parameters_and_budget_are_listed():
@@ -366,7 +382,7 @@ def test_a_page_for_spans(d):
     text = report.render(span_release(3, d, columns=("east", "north", "height")[:d]))
     shown = Page(text)
     assert shown.pictures == (1 if d == 2 else 0)
-    assert shown.tables == (6, 2)
+    assert shown.tables == (7, 2)
     whole = "0.00 to 1.43 "  # one of seven cells
     assert f"2 300 260 to 340 50.0% {whole * (d - 1)}5.71 to 7.14" in shown.text
     assert "total 600 100.0%" in shown.text
@@ -407,7 +423,7 @@ def test_no_spans_reads_well(d):
     assert "No area is dense enough to be told apart from noise." in shown.text
     assert "3/7" in shown.text
     assert shown.pictures == 0
-    assert shown.tables == (5, 1)
+    assert shown.tables == (6, 1)
 
 
 @pytest.mark.usefixtures("publishable")

@@ -66,13 +66,25 @@ def epsilon_at(records: Sequence[Record], delta: float | Fraction, precision: fl
     return rest if math.isinf(rest) else float_up(own + Fraction(repr(rest)))
 
 
-def _plain_epsilon_at(
-    records: Sequence[Record], delta: float, precision: float, *, smooth: bool = True
-) -> float:
+def epsilon_by_costs(records: Sequence[Record], delta: float) -> float:
+    """Epsilon by what the records cost alone, whatever the laws of their noise: for several runs together.
+
+    The law of a later run may depend on what an earlier one showed, such as a cap. Tables of losses do not
+    cover such a choice. The pure sum and Rényi orders do, since they bound all laws of equal cost.
+    """
     pure = pure_epsilon(records)
     bounds = [math.inf if pure is None else float_up(pure)]
     if delta > 0 and records:
-        bounds += [_pld_epsilon(records, delta, precision), _renyi_epsilon(records, delta)]
+        bounds.append(_renyi_epsilon(records, delta))
+    return min(bounds)
+
+
+def _plain_epsilon_at(
+    records: Sequence[Record], delta: float, precision: float, *, smooth: bool = True
+) -> float:
+    bounds = [epsilon_by_costs(records, delta)]
+    if delta > 0 and records:
+        bounds.append(_pld_epsilon(records, delta, precision))
         bounds.append(_gaussian_epsilon(records, delta) if smooth else math.inf)
     return min(bounds)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
 
 from sfumato.budget.amounts import Budget, as_exact
-from sfumato.budget.costs import epsilon_at
+from sfumato.budget.costs import epsilon_at, epsilon_by_costs
 from sfumato.budget.exact import MAX_DENOMINATOR, MAX_NUMERATOR, exp_up, float_up, rounded_up
 from sfumato.budget.plan import composed
+from sfumato.budget.power import guarantees, largest_power
 from sfumato.budget.records import Mechanism, Record, Sensitivity
 from sfumato.domain import Unit
 from sfumato.errors import ParameterError
@@ -32,17 +34,27 @@ class PrivacyStatement:
         Every use of a mechanism.
     seeded : bool
         Whether the noise came from a seed. There is then no guarantee against anyone who guesses the seed.
+    n_runs : int
+        How many runs the steps belong to: a fit, and each purchase that it depends on. What a later run asks
+        may depend on what an earlier one showed. So with a delta, what they were promised is added up, and
+        their steps are not composed any closer (docs/proofs/composition.md).
     """
 
     budget: Budget
     unit: Unit
     steps: tuple[Record, ...]
     seeded: bool
+    n_runs: int = 1
 
     @cached_property
     def spent(self) -> Budget:
         """Total cost of all steps, as the same kind of budget; never above it."""
-        return composed(self.steps, self.budget)
+        total = composed(self.steps, self.budget)
+        return self.budget if self._adds_promises and total <= self.budget else total
+
+    @property
+    def _adds_promises(self) -> bool:
+        return self.n_runs > 1 and self.budget.kind == "approximate"
 
     @property
     def epsilon(self) -> float | None:
@@ -72,14 +84,53 @@ class PrivacyStatement:
         budgets = [earlier.budget, self.budget]
         if "zcdp" in (budget.kind for budget in budgets):
             budgets = [budget if budget.kind == "zcdp" else budget.as_zcdp() for budget in budgets]
-        return PrivacyStatement(budgets[0] + budgets[1], self.unit, steps, seeded)
+        n_runs = earlier.n_runs + self.n_runs
+        return PrivacyStatement(budgets[0] + budgets[1], self.unit, steps, seeded, n_runs)
 
     def __deepcopy__(self, memo: object) -> PrivacyStatement:
         return self  # immutable, and its identity tells one purchase from another
 
     def epsilon_at(self, delta: float) -> float:
-        """Epsilon of all steps together at another `delta`."""
-        return epsilon_at(self.steps, delta)
+        """Epsilon of all steps together at another `delta`; infinite if nothing is proved at it."""
+        if self.n_runs == 1:
+            return epsilon_at(self.steps, delta)
+        if self._adds_promises:
+            return self.epsilon or 0.0 if delta >= self.budget.delta else math.inf
+        return epsilon_by_costs(self.steps, delta)
+
+    def attack_power(self, false_positive_rate: float) -> float:
+        """Largest probability with which any attacker notices that a person (or row) is in the table.
+
+        An attacker says "in the table" or "not in it". If the person is not in it, they may say "in" with
+        the given probability. If the person is, they say "in" with at most the probability that is returned.
+        For a guess that ignores the release both are equal. The bound holds for every attacker, with any
+        knowledge and any computer, and counts this release alone (docs/proofs/attackers.md).
+
+        Parameters
+        ----------
+        false_positive_rate : float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> step = Record("rows", "discrete Laplace", Sensitivity(), as_exact("scale", 1))
+        >>> stated = PrivacyStatement(Budget(1), Unit(), (step,), seeded=False)
+        >>> [round(stated.attack_power(rate), 3) for rate in (0.001, 0.01, 0.1, 0.5)]
+        [0.003, 0.027, 0.272, 0.816]
+        """
+        rate = float(false_positive_rate)
+        if not 0 <= rate <= 1:
+            raise ParameterError(f"`false_positive_rate` must be from 0 to 1, got {false_positive_rate!r}")
+        return largest_power(self._pairs, rate)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[float, float], ...]:
+        """Pairs of epsilon and delta that hold together, the stated one first."""
+        stated = () if self.epsilon is None else ((self.epsilon, self.delta),)
+        # What follows a threshold, or a purchase, may depend on it: only the stated pair is proved then.
+        if self._adds_promises or any(record.delta for record in self.steps):
+            return stated
+        return stated + guarantees(self.steps, one_run=self.n_runs == 1)
 
     def __str__(self) -> str:
         lines = [f"Differential privacy with {self.spent}, protecting {self.unit}.", self._in_words()]
@@ -129,7 +180,7 @@ class PrivacyStatement:
             "unit": {"column": self.unit.column, "max_rows": self.unit.max_rows},
             "steps": [_as_dict(record) for record in self.steps],
             "seeded": self.seeded,
-        }
+        } | ({"n_runs": self.n_runs} if self.n_runs > 1 else {})
 
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> PrivacyStatement:
@@ -142,7 +193,10 @@ class PrivacyStatement:
             raise ParameterError("the thresholds of all steps must fit into delta, got more than that")
         if not isinstance(seeded, bool):
             raise ParameterError(f"`seeded` must be true or false, got {seeded!r}")
-        return cls(budget, Unit(**data["unit"]), steps, seeded)  # type: ignore[arg-type]
+        n_runs = data.get("n_runs", 1)
+        if not (isinstance(n_runs, int) and n_runs >= 1):
+            raise ParameterError(f"`n_runs` must be a positive integer, got {n_runs!r}")
+        return cls(budget, Unit(**data["unit"]), steps, seeded, n_runs)  # type: ignore[arg-type]
 
 
 def _as_dict(record: Record) -> dict[str, object]:

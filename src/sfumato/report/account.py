@@ -126,10 +126,17 @@ def _about_steps(release: Release) -> str:
             text += "The costs add up to the total."
         case "zcdp":
             text += "In rho, the costs add up to the total. An epsilon counts as at most half its square."
+        case "approximate" if release.privacy.n_runs > 1:
+            text += (
+                f"The steps belong to {release.privacy.n_runs} runs, of which later ones may depend on what "
+                "earlier ones showed. The total is the sum of what these were promised. The picture compares "
+                "the steps by rho."
+            )
         case "approximate":
             text += (
-                "The total is not the sum of the costs. It is the smallest of three proven bounds: the sum, "
-                "privacy-loss distributions, and Rényi divergences. The picture compares the steps by rho."
+                "The total is not the sum of the costs. It is the smallest of four proven bounds: the sum, "
+                "privacy-loss distributions, Rényi divergences, and the exact law of Gaussian noise. The "
+                "picture compares the steps by rho."
             )
     if any(record.delta for record in release.privacy.steps):
         text += (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sfumato.budget import PrivacyStatement
@@ -15,6 +15,7 @@ from sfumato.report.markup import paragraph, table
 
 DELTA_FOR_RHO = 1e-6
 _BELIEFS = (0.01, 0.1, 0.5, 0.9)
+_FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1, 0.5)
 
 _OPENING = (
     "The results below come from a table that stays confidential. Random noise was added while they were "
@@ -26,6 +27,12 @@ _LIMITS = (
     "Two things are not promised. Facts about large groups are not hidden, because publishing them is the "
     "purpose. And losses of privacy add up: anything else that is published from the same table has its own "
     "epsilon, and what counts for a person is the total. The data holder's budget ledger keeps that total."
+)
+_ATTACKERS = (
+    "Or suppose that someone tests whether {someone} is in the table, with this release, all other knowledge "
+    "and any computer. A hit is the answer yes if that is true, a false alarm the answer yes if it is not. "
+    "For a guess without the release, hits are as likely as false alarms. With it, they are at most as "
+    "likely as this:"
 )
 _STRENGTHS = (
     (1, "of up to 1 is a strong guarantee."),
@@ -42,15 +49,17 @@ class Protection:
     delta: float
     rho: float | None  # set if the budget was stated in rho. `epsilon` is then its value at `delta`
     unit: Unit  # who is protected
+    hits: Mapping[float, float] = field(default_factory=dict)  # largest rate of hits, by that of false alarms
 
     @classmethod
     def of(cls, privacy: PrivacyStatement) -> Protection:
         """Return the protection that a statement gives."""
         spent = privacy.spent
+        hits = {rate: privacy.attack_power(rate) for rate in _FALSE_ALARMS}
         if spent.epsilon is None:
             epsilon = privacy.epsilon_at(DELTA_FOR_RHO)
-            return cls(epsilon, DELTA_FOR_RHO, privacy.rho, privacy.unit)
-        return cls(float_up(spent.epsilon), privacy.delta, None, privacy.unit)
+            return cls(epsilon, DELTA_FOR_RHO, privacy.rho, privacy.unit, hits)
+        return cls(float_up(spent.epsilon), privacy.delta, None, privacy.unit, hits)
 
     @property
     def who(self) -> str:
@@ -85,6 +94,7 @@ def in_words(protection: Protection) -> str:
             paragraph(_epsilon(protection)),
             _belief_table(protection),
             paragraph(_delta(protection)),
+            _attackers(protection) if protection.hits else "",
             paragraph(_unit(protection)),
             paragraph(_LIMITS),
         ]
@@ -122,6 +132,17 @@ def _belief_table(protection: Protection) -> str:
     ]
     caption = f"How sure someone can be that {_someone(protection)} is in the table, before and after reading"
     return table(caption, ("before", "after, at least", "after, at most"), rows)
+
+
+def _attackers(protection: Protection) -> str:
+    someone = _someone(protection)
+    rows = [
+        (f"{100 * rate:g}%", f"{100 * rate:g}%", _percent(hits, rounded_up))
+        for rate, hits in protection.hits.items()
+    ]
+    caption = f"How likely the best attacker is to notice that {someone} is in the table"
+    head = ("false alarms", "hits by guessing", "hits with this release, at most")
+    return paragraph(_ATTACKERS.format(someone=someone)) + table(caption, head, rows)
 
 
 def _delta(protection: Protection) -> str:

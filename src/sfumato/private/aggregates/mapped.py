@@ -19,7 +19,7 @@ class Mapped(Aggregate, ABC):
     -------
     The image of a row depends only on that row and on public numbers, even in floating point. Tables that
     differ in one row are therefore mapped to tables that differ in one row, and the aggregate keeps its
-    sensitivity. Proof: docs/proofs/kmeans.md.
+    sensitivity. Proof: docs/proofs/projections.md.
     """
 
     aggregate: Aggregate
@@ -74,7 +74,7 @@ class Clipped(Mapped):
     Privacy
     -------
     Each row is clipped independently of all others, so the aggregate keeps its sensitivity, see `Mapped`.
-    Proof: docs/proofs/kmeans.md.
+    Proof: docs/proofs/projections.md.
     """
 
     domain: Domain
