@@ -127,7 +127,7 @@ class TestCases:
     @pytest.mark.parametrize("d", [2, 9])
     @pytest.mark.parametrize("base", [DPMoG(2), DPMoG(2, assign="hard")], ids=["soft", "hard"])
     def test_moments(self, base, d):
-        for kind in (PURE, ZCDP):
+        for kind in KINDS.values():
             method = MorseClustering(base, covariance="full", **kind)
             for found in meter_estimator(method, [one_more(np.zeros((30, d)), np.ones(d))], n_paths=1):
                 intact(found, least=0.5)
