@@ -199,7 +199,7 @@ SPENDS = [
         "the ledger charged afterwards",
         "curator.run",
         """\
-        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded, unit=unit)
         state = f"was charged to {ledger.dataset!r} and counts"
         try:
             yield

@@ -30,7 +30,6 @@ from sfumato.cli.report import read_labels
 from sfumato.cli.steps import followed
 from sfumato.cli.text_options import described, takes_text_options
 from sfumato.errors import (
-    BudgetExceededError,
     LedgerError,
     ParameterError,
     ReleaseError,
@@ -38,7 +37,7 @@ from sfumato.errors import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.budget import Budget, Ledger, PrivacyStatement
+    from sfumato.budget import Ledger, PrivacyStatement
     from sfumato.cluster import PrivateClusterer
     from sfumato.release import Release
 
@@ -55,6 +54,7 @@ def fit(
     rho: options.Rho = None,
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
+    part: options.Part = None,
     bounds: options.Bounds = None,
     estimate_bounds: options.EstimateBounds = None,
     columns: options.Columns = None,
@@ -106,7 +106,7 @@ def fit(
     """Cluster a table under differential privacy, and write a release file that may be published."""
     check_new(out, report, force=force)
     _check_pictures(report)
-    account = _open_ledger(ledger, dataset, seed)
+    account = _open_ledger(ledger, dataset, part, seed)
     epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
     budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
     bounds, price = unless(ctx, "bounds", "estimate_bounds"), unless(ctx, "estimate_bounds", "bounds")
@@ -199,7 +199,7 @@ def _buy_bounds(estimator: PrivateClusterer, table: _Table, price: float, *, qui
     of_fit = estimator.plan(table.n_columns()).budget
     own = Budget(price)
     if table.ledger is not None:
-        _check_covers(table.ledger, own, of_fit)
+        table.ledger.plan([own, of_fit])  # raises unless both fit
     plan = calibrate(Plan(*bounds_steps(table.n_columns())), own, table.max_rows_per_unit)
     with followed(plan, quiet=quiet):
         found = estimate_bounds(table.data, table.columns, epsilon=price, **table.shared())
@@ -207,19 +207,8 @@ def _buy_bounds(estimator: PrivateClusterer, table: _Table, price: float, *, qui
     return found.privacy
 
 
-def _check_covers(ledger: Ledger, *charges: Budget) -> None:
-    remaining = ledger.remaining()
-    needed = [charge.as_zcdp() if remaining.kind == "zcdp" else charge for charge in charges]
-    total = sum(needed[1:], needed[0])
-    if not total <= remaining:
-        raise BudgetExceededError(
-            f"The budget of {ledger.dataset!r} does not cover the bounds and the fit: requested {total}, "
-            f"remaining {remaining:down}. Ask for less; nothing was charged."
-        )
-
-
-def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Ledger | None:
-    if path is None and dataset is None:
+def _open_ledger(path: Path | None, dataset: str | None, part: str | None, seed: int | None) -> Ledger | None:
+    if path is None and dataset is None and part is None:
         return None
     if path is None or dataset is None:
         raise ParameterError(
@@ -233,7 +222,7 @@ def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Le
         )
     from sfumato.budget import Ledger
 
-    return Ledger(path, dataset)
+    return Ledger(path, dataset, part=part)
 
 
 def _check_pictures(report: Path | None) -> None:
