@@ -2,7 +2,7 @@ import pytest
 
 from sfumato.budget import Budget, Ledger, PlannedFit
 from sfumato.domain import Unit
-from sfumato.errors import BudgetExceededError, ParameterError
+from sfumato.errors import BudgetExceededError, LedgerError, ParameterError
 
 
 @pytest.fixture
@@ -47,6 +47,12 @@ def test_what_does_not_fit_is_refused_by_number(ledger):
     with pytest.raises(BudgetExceededError, match="leaves nothing to share"):
         ledger.plan([Budget(2), PlannedFit()])
     assert ledger.history() == []
+
+
+def test_a_closed_data_set_has_no_plan(ledger):
+    ledger.close()
+    with pytest.raises(LedgerError, match="closed for good"):
+        ledger.plan(2)
 
 
 def test_pure_fits_in_a_total_of_rho(tmp_path):

@@ -291,11 +291,7 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
             )
         with transaction(self.path, self.timeout, "IMMEDIATE") as connection:
             key, known_unit, account = self._find(connection)
-            if is_closed(connection, key):
-                raise LedgerError(
-                    f"The data set {self.dataset!r} in {self.path} is closed for good. "
-                    "Nothing more can be released from it under this ledger."
-                )
+            self._check_open(connection, key)
             self._check_unit(line["unit"], known_unit)
             n_same = n_alike(connection, key, method, line["plan"])
             note = SAME_AGAIN.format(n_same) if n_same > 1 else ""
@@ -322,7 +318,9 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
             If the fits are more than remains. The message names the first that does not fit.
         """
         with transaction(self.path, self.timeout) as connection:
-            return planned(self._find(connection).account, fits, self.part)
+            found = self._find(connection)
+            self._check_open(connection, found.key)
+            return planned(found.account, fits, self.part)
 
     def settle(self, charge_id: int, outcome: Literal["released", "failed"]) -> None:
         """Note how a charged run ended. No outcome refunds the budget.
@@ -405,6 +403,13 @@ epsilon=0.5, remaining epsilon=0.25, difference epsilon=0.25. Ask for less; noth
                 "Create it with Ledger.create(path, dataset, total)."
             )
         return found
+
+    def _check_open(self, connection: sqlite3.Connection, key: int) -> None:
+        if is_closed(connection, key):
+            raise LedgerError(
+                f"The data set {self.dataset!r} in {self.path} is closed for good. "
+                "Nothing more can be released from it under this ledger."
+            )
 
     def _check_unit(self, unit: str | None, known: str | None) -> None:
         if None not in (unit, known) and unit != known:

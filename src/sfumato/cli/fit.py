@@ -30,6 +30,7 @@ from sfumato.cli.report import read_labels
 from sfumato.cli.steps import followed
 from sfumato.cli.text_options import described, takes_text_options
 from sfumato.errors import (
+    BudgetExceededError,
     LedgerError,
     ParameterError,
     ReleaseError,
@@ -37,7 +38,7 @@ from sfumato.errors import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.budget import Ledger, PrivacyStatement
+    from sfumato.budget import Budget, Ledger, PrivacyStatement
     from sfumato.cluster import PrivateClusterer
     from sfumato.release import Release
 
@@ -199,12 +200,19 @@ def _buy_bounds(estimator: PrivateClusterer, table: _Table, price: float, *, qui
     of_fit = estimator.plan(table.n_columns()).budget
     own = Budget(price)
     if table.ledger is not None:
-        table.ledger.plan([own, of_fit])  # raises unless both fit
+        _check_covers(table.ledger, own, of_fit)
     plan = calibrate(Plan(*bounds_steps(table.n_columns())), own, table.max_rows_per_unit)
     with followed(plan, quiet=quiet):
         found = estimate_bounds(table.data, table.columns, epsilon=price, **table.shared())
     estimator.set_params(bounds=found)
     return found.privacy
+
+
+def _check_covers(ledger: Ledger, bounds: Budget, fit: Budget) -> None:
+    try:
+        ledger.plan([bounds, fit])
+    except BudgetExceededError as error:
+        raise BudgetExceededError(f"{error} Charge 1 is for the bounds, charge 2 for the fit.") from None
 
 
 def _open_ledger(path: Path | None, dataset: str | None, part: str | None, seed: int | None) -> Ledger | None:
