@@ -27,7 +27,7 @@ if _typing.TYPE_CHECKING:
         suggest_max_rows,
     )
     from sfumato.curator.inspection import check
-    from sfumato.domain import Ball, Sparse, Sphere
+    from sfumato.domain import Ball, Sparse, Sphere, Unit
     from sfumato.domain.text import scan_csv
     from sfumato.pca import PrivatePCA
     from sfumato.pipelines import check_pipeline
@@ -41,7 +41,7 @@ if _typing.TYPE_CHECKING:
 __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "DensityTree", "GridKMeans"]
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
 __all__ += ["PrivateKMeans", "PrivatePCA", "PublicScaler", "RandomProjection", "Release"]
-__all__ += ["SourceTargetClustering", "Sparse", "Sphere", "__version__", "check", "check_pipeline"]
+__all__ += ["SourceTargetClustering", "Sparse", "Sphere", "Unit", "__version__", "check", "check_pipeline"]
 __all__ += ["datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics", "progress"]
 __all__ += ["recommend", "scan_csv", "suggest_max_rows"]
 
@@ -56,6 +56,7 @@ _HOMES = {
     "Release": "release",
     "Sparse": "domain",
     "Sphere": "domain",
+    "Unit": "domain",
     "check": "curator.inspection",
     "check_pipeline": "pipelines",
     "recommend": "planner",

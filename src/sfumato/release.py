@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from errno import EINVAL
+from errno import EBADF, EINVAL, ENOTSUP
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -411,7 +411,7 @@ def write_whole(path: str | os.PathLike[str], text: str) -> Path:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], mode: int = 0o600) -> Iterator[Path]:
-    """A temporary name to write to. The file becomes `path` once all of it is on disk.
+    """A temporary name to write to. The file becomes `path` once all of it is on disk, and so is its name.
 
     Errors and interrupts leave nothing behind. Errors of the disk name `path`. A killed process may leave
     the temporary file, for example ``.release.json.1f9c03ab.json``. Nothing reads it.
@@ -429,12 +429,31 @@ def whole_file(path: str | os.PathLike[str], mode: int = 0o600) -> Iterator[Path
             os.fsync(file.fileno())
         temporary.chmod(mode)
         temporary.replace(target)
+        _sync_folder(target.parent)
     except OSError as error:
         if error.errno is None:
             raise
         raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names of a folder on disk. Without it, a power cut can undo a rename.
+
+    Some systems cannot open a folder, and some file systems cannot sync one. They keep names on their own.
+    """
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in (EINVAL, ENOTSUP, EBADF):
+            raise
+    finally:
+        os.close(opened)
 
 
 def _checksum(content: dict[str, Any]) -> str:

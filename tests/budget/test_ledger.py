@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator, clone
 
 from sfumato.budget import ledger as ledger_module
 from sfumato.budget.amounts import Budget
-from sfumato.budget.ledger import Charge, Ledger
+from sfumato.budget.ledger import Ledger
+from sfumato.budget.ledger_lines import Charge
+from sfumato.domain import Unit
 from sfumato.errors import BudgetExceededError, LedgerError, ParameterError
 
 
@@ -323,7 +325,7 @@ def test_the_file_says_what_it_is(ledger, path):
     ((application,),), ((version,),), ((journal,),) = query(
         path, "PRAGMA application_id", "PRAGMA user_version", "PRAGMA journal_mode"
     )
-    assert (application.to_bytes(4, "big"), version, journal) == (b"Sfum", 1, "delete")
+    assert (application.to_bytes(4, "big"), version, journal) == (b"Sfum", 2, "delete")
 
 
 def test_every_connection_is_durable(ledger):
@@ -340,7 +342,10 @@ def test_every_connection_is_durable(ledger):
         "UPDATE charge SET epsilon = '1/100'",
         "UPDATE charge SET method = 'other'",
         "DELETE FROM charge",
-        "INSERT OR REPLACE INTO charge SELECT id, dataset, time, '', '', 0, '1/9', delta, rho FROM charge",
+        "INSERT OR REPLACE INTO charge VALUES (1, 1, '', '', '', 0, '', '', '1/9', NULL, NULL)",
+        "UPDATE checksum SET sha256 = ''",
+        "DELETE FROM checksum",
+        "INSERT OR REPLACE INTO checksum (line, sha256) VALUES ('charge 1', '')",
         "UPDATE dataset SET epsilon = '100'",
         "UPDATE OR REPLACE dataset SET name = 'patients'",
         "DELETE FROM dataset",
@@ -374,7 +379,8 @@ def test_a_closed_data_set_cannot_be_opened_by_hand(ledger, path, statement):
 
 
 def test_public_records_are_documented():
-    assert {"id", "time", "method", "plan", "spend", "seeded", "outcome"} == set(Charge.__dataclass_fields__)
+    names = {"id", "time", "method", "plan", "spend", "seeded", "outcome", "unit", "part"}
+    assert names == set(Charge.__dataclass_fields__)
     assert "Privacy\n    -------" in Ledger.__doc__
 
 
@@ -423,13 +429,110 @@ def test_a_name_that_is_no_text_is_damage(ledger, path):
         ledger.spent()
 
 
-@pytest.mark.parametrize("plan", ["x", "5", "", "[" * 10_000])
-def test_a_plan_that_is_not_as_written(ledger, path, plan):
-    query(
-        path,
-        "INSERT INTO charge (dataset, time, method, plan, seeded, epsilon) "
-        f"VALUES (1, '', 'DPM', '{plan}', 0, '1/10')",
-    )
-    with pytest.raises(LedgerError, match="a plan that was altered"):
-        ledger.history()
-    assert ledger.spent() == Budget(0.1)
+MONTHS = ["January", "February", "March"]
+
+
+def by_month(path, total=Budget(2), unit=Unit(), **declared):  # noqa: B008
+    declared = {"parts_by": "month of admission", "parts": MONTHS, **declared}
+    return Ledger.create(path, "stays", total, unit=unit, **declared)
+
+
+def month(ledger, name):
+    return Ledger(ledger.path, ledger.dataset, part=name)
+
+
+def test_parts_of_rows_count_as_their_maximum(path):
+    stays = by_month(path)
+    charge(month(stays, "January"), Budget(1))
+    charge(month(stays, "February"), Budget(1.5))
+    charge(stays, Budget(0.25))
+    assert stays.spent() == Budget(1.75)
+    assert stays.remaining() == Budget(0.25)
+    assert month(stays, "January").spent() == Budget(1.25)
+    assert month(stays, "March").remaining() == Budget(1.75)
+    with pytest.raises(
+        BudgetExceededError, match=r"this charge to part 'January': requested epsilon=0\.8, rem"
+    ):
+        charge(month(stays, "January"), Budget(0.8))
+    charge(month(stays, "January"), Budget(0.75))
+    charge(month(stays, "March"), Budget(1.75))
+    assert [line.part for line in stays.history()] == ["January", "February", None, "January", "March"]
+    assert {line.unit for line in stays.history()} == {None}
+    assert stays.unit() == "one row"
+    assert stays.parts().max_per_unit == 1
+
+
+def test_parts_of_a_person_count_as_often_as_a_person_may_be_in_them(path):
+    stays = by_month(path, Budget(2), Unit("patient"), max_parts_per_unit=2)
+    charge(month(stays, "January"), Budget(1))
+    charge(month(stays, "February"), Budget(1))
+    assert stays.spent() == Budget(2)
+    assert not stays.remaining()
+    assert month(stays, "March").remaining() == Budget(1)
+    with pytest.raises(BudgetExceededError):
+        charge(month(stays, "January"), Budget(0.1))
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ({"unit": Unit("patient")}, "`max_parts_per_unit` must be declared when the unit is a person"),
+        ({"unit": None}, "`unit` must be given with `parts_by`"),
+        ({"max_parts_per_unit": 2}, "must be 1 when the unit is a row"),
+        ({"unit": Unit("patient"), "max_parts_per_unit": 0}, "must be an integer >= 1"),
+        ({"unit": Unit("patient"), "max_parts_per_unit": True}, "must be an integer >= 1"),
+        ({"parts": ["May", "may "]}, "must be different names"),
+        ({"parts": []}, "must be different names, at least one"),
+        ({"parts": "May"}, "must be a list of names"),
+        ({"parts": [5]}, "must be a list of names"),
+        ({"parts_by": " "}, "must be printable texts"),
+        ({"parts_by": None}, "`parts_by` must be given with `parts`"),
+        ({"unit": "patient"}, "`unit` must be sfumato.Unit"),
+    ],
+)
+def test_parts_that_cannot_be_declared(path, declared, words):
+    with pytest.raises(ParameterError, match=re.escape(words)):
+        by_month(path, **declared)
+    assert not path.exists()
+
+
+def test_only_declared_parts_can_be_charged(ledger, path):
+    stays = by_month(path)
+    for call in (lambda part: charge(part, Budget(1)), Ledger.spent, Ledger.remaining):
+        with pytest.raises(ParameterError, match=r"by month of admission: 'January', .*, got 'january'"):
+            call(month(stays, "january"))
+        with pytest.raises(ParameterError, match="'patients' was created without parts, got 'January'"):
+            call(month(ledger, "January"))
+    assert stays.history() == ledger.history() == []
+
+
+def test_the_first_run_says_who_is_protected(ledger):
+    assert ledger.unit() is None
+    charge(ledger, Budget(0.1))
+    assert ledger.unit() is None
+    charge(ledger, Budget(0.1), unit=Unit("patient", 5))
+    assert ledger.unit() == "one person (column 'patient')"
+    charge(ledger, Budget(0.1), unit=Unit("patient", 2))  # a cap is a matter of each run
+    charge(ledger, Budget(0.1))
+    for other in (Unit(), Unit("doctor")):
+        with pytest.raises(
+            ParameterError, match=r"which protects one person \(column 'patient'\), got a run"
+        ):
+            charge(ledger, Budget(0.1), unit=other)
+    with pytest.raises(ParameterError, match=r"`unit` must be sfumato\.Unit"):
+        charge(ledger, Budget(0.1), unit="patient")
+    assert len(ledger.history()) == 4
+
+
+def test_a_declared_unit_holds_from_the_first_run(path):
+    ledger = Ledger.create(path, "patients", Budget(1), unit=Unit())
+    with pytest.raises(ParameterError, match="which protects one row, got a run that protects one person"):
+        charge(ledger, Budget(0.1), unit=Unit("patient"))
+    charge(ledger, Budget(0.1), unit=Unit())
+    assert [line.unit for line in ledger.history()] == ["one row"]
+
+
+def test_a_column_named_like_a_row_is_a_person(path):
+    ledger = Ledger.create(path, "patients", Budget(1), unit=Unit("row"))
+    with pytest.raises(ParameterError, match="which protects one person"):
+        charge(ledger, Budget(0.1), unit=Unit())

@@ -202,7 +202,8 @@ def test_bounds_that_are_bought_apart(call, stays, silent_about):
     silent_about(done.output)
 
     done = call("fit", stays, *options, "--out", "second.json", "--json", code=4)
-    assert "the bounds and the fit: requested epsilon=1.5, remaining epsilon=0.5" in done.stderr
+    assert "does not cover charge 2 of 2: requested epsilon=1, remaining epsilon=0, " in done.stderr
+    assert "Charge 1 is for the bounds, charge 2 for the fit." in done.stderr
     assert len(ledger.history()) == 2
     done = call("fit", stays, *options, "--set", "rule=wild", "--out", "second.json", code=2)
     assert len(ledger.history()) == 2

@@ -214,6 +214,105 @@ def test_life_of_a_ledger(call):
     assert call("ledger", "show", "b.db").stdout.count("closed") == 2
 
 
+PARTS = ["--parts-by", "month", "--parts", "2026-01, 2026-02,2026-03"]
+
+
+def test_a_ledger_with_parts(call, trips, bounds):
+    call("ledger", "create", "b.db", "trips", "--epsilon", 2, "--unit", "row", *PARTS)
+    fit = ["fit", trips, "--method", "grid-kmeans", "--clusters", 3, "--bounds", bounds, "--epsilon", 1]
+    fit += ["--force", "--ledger", "b.db", "--dataset", "trips"]
+    for month in ("2026-01", "2026-02"):
+        call(*fit, "--part", month)
+    assert "'2026-04'" in call(*fit, "--part", "2026-04", code=2).stderr
+    without = call("fit", trips, "--out", "new.json", "--part", "2026-01", "--epsilon", 1, code=2)
+    assert "must be given together" in without.stderr
+    whole, first, _, third, rule = call("ledger", "show", "b.db", "trips").stdout.splitlines()[1:]
+    assert whole.split() == ["trips", "epsilon=2", "epsilon=1", "epsilon=1", "open", "one", "row"]
+    assert first.split()[2:4] == ["epsilon=1", "epsilon=1"]
+    assert third.split()[2:4] == ["epsilon=0", "epsilon=2"]
+    assert rule == "parts by month, at most 1 per unit: of the parts, the 1 largest count"
+    assert len(call("ledger", "show", "b.db").stdout.splitlines()) == 2
+    charges = json.loads(call("ledger", "history", "b.db", "trips", "--json").stdout)
+    assert [(charge["unit"], charge["part"]) for charge in charges] == [
+        ("one row", m) for m in ("2026-01", "2026-02")
+    ]
+
+
+def test_a_fit_with_another_unit_is_refused(call, trips, bounds):
+    call("ledger", "create", "b.db", "trips", "--epsilon", 2, "--unit", "cab")
+    fit = ["fit", trips, "--epsilon", 1, "--bounds", bounds, "--ledger", "b.db", "--dataset", "trips"]
+    said = call(*fit, code=2).stderr
+    assert "which protects one person (column 'cab'), got a run that protects one row" in said
+    assert not Ledger("b.db", "trips").history()
+
+
+def test_refused_parts(call):
+    create = ["ledger", "create", "b.db", "trips", "--epsilon", 2, *PARTS]
+    assert "`--unit` must be given with --parts-by" in call(*create, code=2).stderr
+    said = call(*create, "--unit", "cab", code=2).stderr
+    assert "`--max-parts-per-unit` must be declared" in said
+    assert "write --max-parts-per-unit 1" in said
+    call(*create, "--unit", "cab", "--max-parts-per-unit", 2)
+
+
+def test_a_batch_of_fits(call):
+    call(
+        "ledger",
+        "create",
+        "b.db",
+        "trips",
+        "--epsilon",
+        2,
+        "--unit",
+        "cab",
+        *PARTS,
+        "--max-parts-per-unit",
+        2,
+    )
+    plan = ["ledger", "plan", "b.db", "trips"]
+    head, *fits, spent, nothing = call(*plan, "--fits", 2, "--fit", "epsilon=0.5").stdout.splitlines()
+    assert head.split() == ["fit", "part", "may", "spend"]
+    assert [fit.split() for fit in fits] == [
+        ["1", "epsilon=0.5"],
+        ["2", "epsilon=0.75"],
+        ["3", "epsilon=0.75"],
+    ]
+    assert spent == "spent: epsilon=0 now, epsilon=2 after these fits, of epsilon=2 in all"
+    assert nothing == "nothing was charged"
+    found = json.loads(call(*plan, "--fits", 2, "--part", "2026-01", "--part", "2026-03", "--json").stdout)
+    assert found["fits"] == [
+        {"part": part, "spend": {"epsilon": "1/2"}} for part in ("2026-01", "2026-01", "2026-03", "2026-03")
+    ]
+    assert (found["before"], found["after"]) == ({"epsilon": "0"}, {"epsilon": "2"})
+    refused = call(*plan, "--fit", "epsilon=1.5", "--fit", "epsilon=1,part=2026-01", code=4).stderr
+    assert "charge 2 of 2 to part '2026-01': requested epsilon=1, remaining epsilon=0.5" in refused
+    for wrong in (
+        [],
+        ["--part", "2026-01"],
+        ["--fit", "1"],
+        ["--fit", "eps=1"],
+        ["--fit", "epsilon="],
+        ["--fits", -1],
+    ):
+        call(*plan, *wrong, code=2)
+    assert not Ledger("b.db", "trips").history()
+
+
+def test_a_ledger_is_verified(call):
+    call("ledger", "create", "b.db", "trips", "--epsilon", 2)
+    first, checksum = call("ledger", "verify", "b.db").stdout.splitlines()
+    assert first == "1 lines, all match their checksums, the last is"
+    call("ledger", "create", "b.db", "stays", "--epsilon", 2)
+    assert call("ledger", "verify", "b.db", "--noted", checksum).stdout.startswith("2 lines")
+    assert "an old copy" in call("ledger", "verify", "b.db", "--noted", "0" * 64, code=5).stderr
+    content = Path("b.db").read_bytes()
+    Path("b.db").write_bytes(content.replace(b"stays", b"stats"))
+    for command in ("verify", "show"):
+        assert (
+            "line 'dataset 2' does not match its checksum" in call("ledger", command, "b.db", code=5).stderr
+        )
+
+
 def test_refused_ledgers(call):
     call("ledger", "create", "b.db", "trips", code=2)
     call("ledger", "create", "b.db", "trips", "--epsilon", 0, code=2)

@@ -85,9 +85,30 @@ def test_estimates_are_charged_before_anything_is_read(tmp_path, kind, rows):
     assert ledger.spent() == budget
     with pytest.raises(BudgetExceededError):
         estimate_bounds(rows, ledger=ledger, **kind)
-    with pytest.raises(BudgetExceededError):
-        suggest_max_rows(table_of(rows, 1), "person", ledger=ledger, **kind)
     assert [charge.method for charge in ledger.history()] == ["estimate_bounds"]
+    persons = Ledger.create(tmp_path / "ledger.db", "persons", budget)
+    found = suggest_max_rows(table_of(rows, 1), "person", ledger=persons, **kind)
+    assert_spent(found.privacy, kind)
+    with pytest.raises(BudgetExceededError):
+        suggest_max_rows(table_of(rows, 1), "person", ledger=persons, **kind)
+    assert [(charge.method, charge.unit) for charge in persons.history()] == [
+        ("suggest_max_rows", "one person (column 'person')")
+    ]
+
+
+def test_rows_and_persons_are_not_charged_together(tmp_path, rows):
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(9))
+    estimate_bounds(rows, ledger=ledger, epsilon=1)
+    table = table_of(rows, 1)
+    for run in (
+        lambda: suggest_max_rows(table, "person", ledger=ledger, epsilon=1),
+        lambda: estimate_bounds(table, ["x0"], unit="person", ledger=ledger, epsilon=1),
+    ):
+        with pytest.raises(
+            ParameterError, match="which protects one row, got a run that protects one person"
+        ):
+            run()
+    assert len(ledger.history()) == 1
 
 
 @every_kind

@@ -175,6 +175,27 @@ SPENDS = [
         ("budget/test_ledger.py::test_delta_alone_can_be_exceeded",),
     ),
     Mutant(
+        "parts of persons counted as those of rows",
+        "budget.accounts",
+        "else self.parts.max_per_unit - (part is not None)",
+        "else 1 - (part is not None)",
+        ("budget/test_accounts.py::test_a_person_in_two_months_breaks_a_declaration_of_one",),
+    ),
+    Mutant(
+        "runs for rows and for persons in one sum",
+        "budget.ledger",
+        "if None not in (unit, known) and unit != known:",
+        "if False:",
+        ("budget/test_ledger.py::test_the_first_run_says_who_is_protected",),
+    ),
+    Mutant(
+        "checksums that do not cover the line before",
+        "budget.ledger_checksums",
+        "json.dumps([last, line, *row]",
+        "json.dumps([line, *row]",
+        ("budget/test_ledger_checksums.py::test_a_line_that_is_lost_together_with_its_checksum",),
+    ),
+    Mutant(
         "permute-and-flip at the price of the exponential mechanism",
         "budget.records",
         '(8 if self.mechanism == "exponential" else 2)',
@@ -199,7 +220,7 @@ SPENDS = [
         "the ledger charged afterwards",
         "curator.run",
         """\
-        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded, unit=unit)
         state = f"was charged to {ledger.dataset!r} and counts"
         try:
             yield

@@ -125,7 +125,7 @@ class MeterResult:
     @property
     def promise(self) -> float:
         """The promised epsilon or rho."""
-        return float((self.budget.epsilon if self.budget.rho is None else self.budget.rho) or 0)
+        return _amount(self.budget)
 
     @property
     def share(self) -> float:
@@ -221,7 +221,7 @@ def _path(
     first = Tape(opened=opened)
     seen = watched(run, one, first)
     steps, complaints = path_losses(run, seen, first, other)
-    return steps, [*first.complaints, *_unrecorded(seen, first), *complaints]
+    return steps, [*first.complaints, *_unstated(seen, first, steps), *complaints]
 
 
 def path_losses(run: Run, seen: Seen, first: Tape, other: Any) -> tuple[tuple[StepLoss, ...], list[str]]:
@@ -247,17 +247,29 @@ def _differences(one: Seen, other: Seen) -> Iterator[str]:
         yield "with the same answers, the result differs"
 
 
-def _unrecorded(seen: Seen, tape: Tape) -> Iterator[str]:
-    """Compare the statement of a release with what was really asked."""
+def _unstated(seen: Seen, tape: Tape, steps: Sequence[StepLoss]) -> Iterator[str]:
+    """Compare the statement of a release with what was really asked and lost."""
     release = getattr(seen.result, "release_", seen.result)
     if not isinstance(release, Release):
         return
     if sorted(map(repr, release.privacy.steps)) != sorted(map(repr, tape.declared)):
         yield "the statement does not list the steps that were taken"
+    spent = release.privacy.spent
+    if total_loss(steps, spent) > _amount(spent):
+        yield "more is lost than the statement says"
+
+
+def _amount(budget: Budget) -> float:
+    """Epsilon or rho of a budget."""
+    return float((budget.epsilon if budget.rho is None else budget.rho) or 0)
 
 
 def _stated(steps: Sequence[StepLoss], budget: Budget) -> Iterator[str]:
     for step in steps:
+        if (claimed := replace(step, moved=step.record.sensitivity)).rho > step.record.rho or (
+            step.record.epsilon is not None and claimed.epsilon > step.record.epsilon
+        ):
+            yield f"step {step.record.step!r}: its record states less than its noise costs"
         if not step.is_covered:
             yield f"step {step.record.step!r}: values moved beyond the recorded sensitivity"
         if step.delta > step.record.delta * (1 + Fraction(1, 10**9)):

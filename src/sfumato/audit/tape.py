@@ -39,6 +39,7 @@ Exact: TypeAlias = IntArray | Mapping[Any, int]
 Run: TypeAlias = Callable[[Any], Any]
 
 NOT_THE_NOISE = "step {!r}: the answer is not the exact value with noise of the recorded scale"
+MORE_ENTRIES = "step {!r}: more entries may change than the plan pays for"
 OTHER_ANSWER = "{}: the answer depends on the table beyond its noise"
 OTHER_QUESTION = "step {!r} is asked on one table and {!r} on the other"
 
@@ -115,6 +116,9 @@ class MeteredCurator(Curator):
     def _declare(self, step: str, sensitivity: Sensitivity, *, selection: bool) -> Record:
         record = super()._declare(step, sensitivity, selection=selection)
         self._tape.declared.append(record)
+        paid = self.plan.nominal(self.plan[step]).sensitivity
+        if record.sensitivity.coordinates > paid.coordinates:
+            self._tape.complaints.append(MORE_ENTRIES.format(step))
         return record
 
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:

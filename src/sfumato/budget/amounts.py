@@ -1,7 +1,7 @@
 """An amount of privacy loss, kept as exact fractions."""
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -109,6 +109,32 @@ class Budget:
         """Return an empty budget: ``epsilon=0``, or ``rho=0`` for the kind ``"zcdp"``."""
         nothing = Fraction(0)
         return cls._of(None, nothing, nothing) if kind == "zcdp" else cls._of(nothing, nothing, None)
+
+    @classmethod
+    def largest(cls, budgets: Sequence["Budget"], n: int, kind: Kind) -> Self:
+        """Return the sum of the `n` largest epsilons, and so for delta and rho: no `n` of them sum to more.
+
+        Parameters
+        ----------
+        budgets : sequence of Budget
+            All in rho, or none.
+        n : int
+            How many to add up.
+        kind : {"pure", "approximate", "zcdp"}
+            Of the empty sum.
+
+        Examples
+        --------
+        >>> print(Budget.largest([Budget(1), Budget(2, 1e-7), Budget(3, 1e-6)], 2, "approximate"))
+        epsilon=5, delta=1.1e-06
+        """
+
+        def top(numbers: Iterable[Fraction | None]) -> Fraction:
+            return sum(sorted((x for x in numbers if x is not None), reverse=True)[:n], Fraction(0))
+
+        if kind == "zcdp":
+            return cls._of(None, Fraction(0), top(budget.rho for budget in budgets))
+        return cls._of(top(b.epsilon for b in budgets), top(b.delta for b in budgets), None)
 
     @property
     def kind(self) -> Kind:

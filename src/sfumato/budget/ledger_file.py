@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from sfumato.budget.ledger_checksums import LINES, add_checksum, first_change
 from sfumato.errors import LedgerError
 
 _APPLICATION_ID = 0x5366756D  # "Sfum"
-_SCHEMA_VERSION = 1
+_OLD_VERSION = 1  # without units, parts and checksums
+SCHEMA_VERSION = 2
 _AMOUNTS = """epsilon TEXT, delta TEXT, rho TEXT,
     CHECK ((epsilon IS NULL) <> (rho IS NULL) AND (delta IS NULL OR rho IS NULL))"""
-_TABLES = {
+_OLD_TABLES = {
     "dataset": f"id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, time TEXT NOT NULL, {_AMOUNTS}",
     "charge": f"""id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset (id),
         time TEXT NOT NULL, method TEXT NOT NULL, plan TEXT NOT NULL, seeded INTEGER NOT NULL, {_AMOUNTS}""",
@@ -19,6 +21,16 @@ _TABLES = {
         outcome TEXT NOT NULL CHECK (outcome IN ('released', 'failed'))""",
     "closure": "dataset INTEGER PRIMARY KEY REFERENCES dataset (id), time TEXT NOT NULL",
 }
+_TABLES = _OLD_TABLES | {
+    "dataset": f"""id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, time TEXT NOT NULL, unit TEXT,
+        parts_by TEXT, parts TEXT, max_parts_per_unit INTEGER, {_AMOUNTS},
+    CHECK ((parts IS NULL) = (parts_by IS NULL) AND (parts IS NULL) = (max_parts_per_unit IS NULL))""",
+    "charge": f"""id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset (id),
+        time TEXT NOT NULL, method TEXT NOT NULL, plan TEXT NOT NULL, seeded INTEGER NOT NULL,
+        unit TEXT, part TEXT, {_AMOUNTS}""",
+    "checksum": "id INTEGER PRIMARY KEY, line TEXT NOT NULL UNIQUE, sha256 TEXT NOT NULL",
+}
+_UNIQUE = {"dataset": "name", "checksum": "line"}
 # REPLACE removes the old row without firing a DELETE trigger, so an INSERT on a taken key is forbidden too.
 _FORBIDDEN = {
     "update": "BEFORE UPDATE ON {table}",
@@ -37,20 +49,29 @@ _DAMAGED = (
     "The ledger {path} is damaged or was edited: its tables are not as sfumato wrote them. Restore a backup "
     "and charge what was released since."
 )
+_CHANGED = (
+    "The ledger {path} was changed after it was written: {change}. Restore a backup and charge what was "
+    "released since."
+)
 
 
 @contextmanager
 def transaction(
     path: Path, timeout: float, begin: str = "DEFERRED", *, create: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Open the ledger for one transaction. Leaving early rolls back; errors name the path and the fix."""
+    """Open the ledger for one transaction. Leaving early rolls back; errors name the path and the fix.
+
+    Every line is checked against its checksum. A file of an older version is brought up to date by the first
+    transaction that writes (``begin="IMMEDIATE"``). Before that, readers see an updated copy in memory.
+    """
     uri = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)) as connection:
             _harden(connection)
             connection.execute(f"BEGIN {begin}")
-            _check_schema(connection, path, create)
-            yield connection
+            version = _checked_version(connection, path, create)
+            with _up_to_date(connection, version, writes=begin == "IMMEDIATE") as current:
+                yield current
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise LedgerError(_explained(error, path, timeout)) from error
@@ -65,30 +86,78 @@ def _harden(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
-def _check_schema(connection: sqlite3.Connection, path: Path, create: bool) -> None:
+def _checked_version(connection: sqlite3.Connection, path: Path, create: bool) -> int:
+    """Version of the file, which is a whole ledger, or becomes a new one."""
     ((application,),) = connection.execute("PRAGMA application_id").fetchall()
     ((version,),) = connection.execute("PRAGMA user_version").fetchall()
     ((n_objects,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
     if create and application == version == n_objects == 0:
-        for statement in _schema():
-            connection.execute(statement)
-    elif application != _APPLICATION_ID:
+        _create_tables(connection)
+        return SCHEMA_VERSION
+    if application != _APPLICATION_ID:
         raise LedgerError(
             f"The database {path} is not a sfumato ledger. Give the path of one, or of a new file."
         )
-    elif version != _SCHEMA_VERSION:
+    if version not in (_OLD_VERSION, SCHEMA_VERSION):
         raise LedgerError(
-            f"The ledger {path} has schema version {version}, and this sfumato reads {_SCHEMA_VERSION}. "
+            f"The ledger {path} has schema version {version}, and this sfumato reads {SCHEMA_VERSION}. "
             "Upgrade sfumato to the version that wrote the ledger."
         )
-    elif not _is_whole(connection):
+    if not _is_whole(connection, version):
         raise LedgerError(_DAMAGED.format(path=path))
+    if version == SCHEMA_VERSION and (change := first_change(connection)):
+        raise LedgerError(_CHANGED.format(path=path, change=change))
+    return int(version)
 
 
-def _is_whole(connection: sqlite3.Connection) -> bool:
+@contextmanager
+def _up_to_date(
+    connection: sqlite3.Connection, version: int, *, writes: bool
+) -> Iterator[sqlite3.Connection]:
+    """The ledger in the newest version: the file itself, or a copy in memory for who only reads."""
+    if version == SCHEMA_VERSION:
+        yield connection
+        return
+    lines = _old_lines(connection)
+    if writes:
+        # Foreign keys point backwards, so tables go in the opposite order. DROP fires no trigger.
+        for table in reversed(LINES):
+            connection.execute(f"DROP TABLE {table}")
+        _fill(connection, lines)
+        yield connection
+        return
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        _fill(copy, lines)
+        copy.execute(f"PRAGMA user_version = {version}")  # tells that the file has no checksums yet
+        yield copy
+
+
+def _old_lines(connection: sqlite3.Connection) -> list[tuple[str, dict[str, str | int]]]:
+    """All lines of a file of the old version, by table and then by number."""
+    lines = []
+    for table in LINES:
+        cursor = connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
+        names = [column[0] for column in cursor.description]
+        lines += [(table, dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+    return lines
+
+
+def _fill(connection: sqlite3.Connection, lines: list[tuple[str, dict[str, str | int]]]) -> None:
+    """Make the tables of the newest version, and write all lines with their numbers and checksums."""
+    _create_tables(connection)
+    for table, row in lines:
+        insert(connection, table, **row)
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for statement in _schema(SCHEMA_VERSION):
+        connection.execute(statement)
+
+
+def _is_whole(connection: sqlite3.Connection, version: int) -> bool:
     """Whether the tables and rules match the schema, and no row is lost or of the wrong type."""
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    written = {_lax(sql) for sql in _schema() if sql.startswith("CREATE")}
+    written = {_lax(sql) for sql in _schema(version) if sql.startswith("CREATE")}
     if {_lax(str(sql)) for (sql,) in found} != written:
         return False
     told = connection.execute("PRAGMA integrity_check(1)").fetchall()
@@ -100,19 +169,20 @@ def _lax(sql: str) -> str:
     return sql.removesuffix(" STRICT")
 
 
-def _schema() -> Iterator[str]:
+def _schema(version: int) -> Iterator[str]:
     strict = " STRICT" if sqlite3.sqlite_version_info >= (3, 37) else ""
     refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-    for table, columns in _TABLES.items():
+    for table, columns in (_OLD_TABLES if version == _OLD_VERSION else _TABLES).items():
         yield f"CREATE TABLE {table} ({columns}){strict}"
-        taken = "rowid = NEW.rowid" + (" OR name = NEW.name" if table == "dataset" else "")
+        name = _UNIQUE.get(table)
+        taken = "rowid = NEW.rowid" + (f" OR {name} = NEW.{name}" if name else "")
         for event, when in _FORBIDDEN.items():
             yield f"CREATE TRIGGER {table}_{event} {when.format(table=table, taken=taken)} {refuse}"
     closed = "EXISTS (SELECT 1 FROM closure WHERE dataset = NEW.dataset)"
     yield f"CREATE TRIGGER charge_closed BEFORE INSERT ON charge WHEN {closed} {refuse}"
     yield "CREATE INDEX charge_dataset ON charge (dataset)"
     yield f"PRAGMA application_id = {_APPLICATION_ID}"
-    yield f"PRAGMA user_version = {_SCHEMA_VERSION}"
+    yield f"PRAGMA user_version = {version}"
 
 
 def _explained(error: sqlite3.Error, path: Path, timeout: float) -> str:
@@ -138,9 +208,11 @@ def _unopened(path: Path) -> str:
 
 
 def insert(connection: sqlite3.Connection, table: str, **row: str | int) -> int:
-    """Append a row and return its number."""
+    """Append a row and its checksum, and return its number."""
     marks = ", ".join("?" * len(row))
     cursor = connection.execute(
         f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
     )
-    return int(cursor.lastrowid or 0)
+    number = int(cursor.lastrowid or 0)
+    add_checksum(connection, table, number)
+    return number

@@ -36,6 +36,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     ledger.create: "sfumato ledger create budget.db trips --epsilon 2",
     ledger.show: "sfumato ledger show budget.db",
     ledger.history: "sfumato ledger history budget.db trips",
+    ledger.plan: "sfumato ledger plan budget.db trips --fits 4",
+    ledger.verify: "sfumato ledger verify budget.db",
     ledger.close: "sfumato ledger close budget.db trips",
 }
 for command, example in EXAMPLES.items():

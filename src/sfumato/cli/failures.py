@@ -35,6 +35,11 @@ _OPTIONS = {
     "Ledger.create(path, dataset, total)": "`sfumato ledger create PATH DATASET --epsilon 2`",
     "`names` or header=False to `scan_csv`": "--names or --no-header",
     "`names` to `scan_csv`": "--names",
+    "write max_parts_per_unit=1": "write --max-parts-per-unit 1",
+    "`max_parts_per_unit`": "`--max-parts-per-unit`",
+    "unit=Unit() protects each row, unit=Unit('patient') a": "--unit row protects each row, --unit patient a",
+    "`unit` must be given with `parts_by`": "`--unit` must be given with --parts-by",
+    "Ledger.create(..., unit=..., parts_by=..., parts=...)": "`sfumato ledger create ... --parts-by ...`",
     "scale='bounds'": "--scale bounds",
     "scale=None": "--scale none",
 }

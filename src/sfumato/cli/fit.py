@@ -55,6 +55,7 @@ def fit(
     rho: options.Rho = None,
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
+    part: options.Part = None,
     bounds: options.Bounds = None,
     estimate_bounds: options.EstimateBounds = None,
     columns: options.Columns = None,
@@ -106,7 +107,7 @@ def fit(
     """Cluster a table under differential privacy, and write a release file that may be published."""
     check_new(out, report, force=force)
     _check_pictures(report)
-    account = _open_ledger(ledger, dataset, seed)
+    account = _open_ledger(ledger, dataset, part, seed)
     epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
     budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
     bounds, price = unless(ctx, "bounds", "estimate_bounds"), unless(ctx, "estimate_bounds", "bounds")
@@ -207,19 +208,15 @@ def _buy_bounds(estimator: PrivateClusterer, table: _Table, price: float, *, qui
     return found.privacy
 
 
-def _check_covers(ledger: Ledger, *charges: Budget) -> None:
-    remaining = ledger.remaining()
-    needed = [charge.as_zcdp() if remaining.kind == "zcdp" else charge for charge in charges]
-    total = sum(needed[1:], needed[0])
-    if not total <= remaining:
-        raise BudgetExceededError(
-            f"The budget of {ledger.dataset!r} does not cover the bounds and the fit: requested {total}, "
-            f"remaining {remaining:down}. Ask for less; nothing was charged."
-        )
+def _check_covers(ledger: Ledger, bounds: Budget, fit: Budget) -> None:
+    try:
+        ledger.plan([bounds, fit])
+    except BudgetExceededError as error:
+        raise BudgetExceededError(f"{error} Charge 1 is for the bounds, charge 2 for the fit.") from None
 
 
-def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Ledger | None:
-    if path is None and dataset is None:
+def _open_ledger(path: Path | None, dataset: str | None, part: str | None, seed: int | None) -> Ledger | None:
+    if path is None and dataset is None and part is None:
         return None
     if path is None or dataset is None:
         raise ParameterError(
@@ -233,7 +230,7 @@ def _open_ledger(path: Path | None, dataset: str | None, seed: int | None) -> Le
         )
     from sfumato.budget import Ledger
 
-    return Ledger(path, dataset)
+    return Ledger(path, dataset, part=part)
 
 
 def _check_pictures(report: Path | None) -> None:

@@ -157,6 +157,13 @@ Dataset = Annotated[
     str | None,
     typer.Option(help="Name of the data set in the ledger, e.g. --dataset trips.", rich_help_panel="Budget"),
 ]
+Part = Annotated[
+    str | None,
+    typer.Option(
+        help="The part of the data set that DATA holds, as the ledger declares it, e.g. --part 2026-01.",
+        rich_help_panel="Budget",
+    ),
+]
 Bounds = Annotated[
     str | None,
     typer.Option(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 from sfumato.budget import Ledger, PricedPlan, PrivacyStatement
 from sfumato.curator.curator import Curator
 from sfumato.curator.tables import Table
-from sfumato.domain import Domain
+from sfumato.domain import Domain, Unit
 from sfumato.errors import LedgerError, LedgerWarning, ParameterError, told_if_interrupted
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ def run(
     method: str,
     ledger: Ledger | None = None,
     seed: int | None = None,
+    unit: Unit | None = None,
 ) -> Run[T]:
     """Charge the plan to the ledger, open the table, and let `compute` ask the curator.
 
@@ -46,15 +48,20 @@ def run(
     ledger : Ledger, optional
     seed : int, optional
         Makes the noise reproducible. The statement then says not to publish.
+    unit : Unit, optional
+        Who is protected, if it is not the unit of the table's domain.
     """
-    with _charged(ledger, method, plan, seeded=seed is not None):
+    unit = unit or table.domain.unit
+    with _charged(ledger, method, plan, unit, seeded=seed is not None):
         curator = table.curator(plan, seed)
         found = compute(curator)
-    return Run(found, curator.space, curator.statement())
+    return Run(found, curator.space, replace(curator.statement(), unit=unit))
 
 
 @contextmanager
-def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bool) -> Iterator[None]:
+def _charged(
+    ledger: Ledger | None, method: str, plan: PricedPlan, unit: Unit, *, seeded: bool
+) -> Iterator[None]:
     """Charge a ledger before any row is read, and note the outcome.
 
     If the outcome cannot be noted, the charge stays open and still counts; the release goes ahead. An
@@ -68,7 +75,7 @@ def _charged(ledger: Ledger | None, method: str, plan: PricedPlan, *, seeded: bo
         raise ParameterError(f"`ledger` must be a sfumato.Ledger(path, dataset), got {ledger!r}")
     state = f"may have been charged to {ledger.dataset!r}"
     with told_if_interrupted(lambda: f"{plan.budget} {state}; nothing was released"):
-        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded)
+        charge = ledger.charge(plan.budget, method=method, plan=str(plan), seeded=seeded, unit=unit)
         state = f"was charged to {ledger.dataset!r} and counts"
         try:
             yield

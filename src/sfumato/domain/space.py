@@ -80,9 +80,14 @@ class Unit:
                 "identifies a person, for example unit='person_id'"
             )
 
+    @property
+    def who(self) -> str:
+        """Who is protected, whatever the cap: a person's guarantee covers all their rows."""
+        return "one row" if self.column is None else f"one person (column {self.column!r})"
+
     def __str__(self) -> str:
         if self.column is None:
-            return "one row"
+            return self.who
         if self.max_rows >= ALL_ROWS:
             return f"one person (column {self.column!r}, with all rows)"
         rows = "row" if self.max_rows == 1 else "rows"

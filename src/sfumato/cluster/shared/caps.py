@@ -192,7 +192,7 @@ def suggest_max_rows(
     priced = calibrate(Plan(*contribution_steps()), as_budget(shared.epsilon, shared.delta, shared.rho))
     noise = calibrate(Plan(Step("count", 1)), budget or Budget(1)).records()[0].noise_std
     choose, seed = partial(choose_max_rows, int(n_clusters), noise), as_seed(shared.random_state)
-    done = run(table, priced, choose, method="suggest_max_rows", ledger=shared.ledger, seed=seed)
-    privacy = replace(done.privacy, unit=Unit(unit, ALL_ROWS))
-    cap = Bought(done.found.max_rows, (privacy,))
-    return SuggestedCap(cap, replace(done.found, max_rows=cap), privacy)
+    whom = Unit(unit, ALL_ROWS)
+    done = run(table, priced, choose, method="suggest_max_rows", ledger=shared.ledger, seed=seed, unit=whom)
+    cap = Bought(done.found.max_rows, (done.privacy,))
+    return SuggestedCap(cap, replace(done.found, max_rows=cap), done.privacy)
