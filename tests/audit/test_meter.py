@@ -19,6 +19,7 @@ from tests.conftest import QUICK, all_estimators
 from sfumato import (
     DPDBSCAN,
     DPM,
+    Ball,
     Budget,
     CoresetKMeans,
     DensityTree,
@@ -28,6 +29,8 @@ from sfumato import (
     LocalSearchKMeans,
     MaxCoverKMeans,
     MorseClustering,
+    PrivateKMeans,
+    PrivatePCA,
     SourceTargetClustering,
     estimate_bounds,
     estimate_levels,
@@ -35,7 +38,7 @@ from sfumato import (
 from sfumato.audit import PAIRS, Pair, meter, meter_estimator, worst_neighbour
 from sfumato.audit.meter import StepLoss, _p_value, step_loss, total_loss
 from sfumato.audit.tape import Answer, same
-from sfumato.budget import Record, Sensitivity
+from sfumato.budget import Plan, Record, Sensitivity, Step
 from sfumato.domain import Grid
 from sfumato.errors import PlanError
 from sfumato.private.aggregates.counts import RowCount
@@ -106,12 +109,22 @@ class TestCases:
         for found in meter_estimator(DensityTree(**kind), [PAIRS["outlier"], PAIRS["person"]], n_paths=1):
             intact(found, least=0.99)
 
-    def test_one_count_for_a_person(self):
-        """Laplace noise, priced by its exact law: with so small a delta, Gaussian noise costs more."""
-        method = DensityTree(cell=0.5, epsilon=4, delta=1e-12)
-        for found in meter_estimator(method, [PAIRS["person"]], n_paths=1):
-            intact(found, least=0.99)
-            assert {step.record.mechanism for step in found.steps} == {"discrete Laplace"}
+    def test_gaussian_noise(self):
+        for found in meter_estimator(PrivateKMeans(2, **APPROXIMATE), [PAIRS["person"]], n_paths=1):
+            intact(found, least=0.97)
+            assert {step.record.mechanism for step in found.steps} == {"discrete Gaussian"}
+
+    def test_a_count_that_one_row_moves_by_three(self):
+        """Laplace noise in one entry, priced by its exact law: at this delta, Gaussian noise costs more."""
+        run = fitting(Threefold, bounds=(-1, 1), epsilon=4, delta=1e-12)
+        found = meter(run, one_more(rows_of(30), [1, 1]), Budget(4, 1e-12), n_paths=1)
+        intact(found, least=0.99)
+        assert {step.record.mechanism for step in found.steps} == {"discrete Laplace"}
+
+    def test_products_of_many_columns(self):
+        run = fitting(PrivatePCA, n_components=2, bounds=Ball(1.0), **PURE)
+        found = meter(run, one_more(np.zeros((30, 64)), np.ones(64)), Budget(1), n_paths=1)
+        intact(found, least=0.9)
 
     @every_kind
     def test_sums(self, kind):
@@ -124,6 +137,12 @@ class TestCases:
         pairs = [PAIRS["emptied cluster"], one_more(rows_of(60), [1e6, -1e6])]
         for found in meter_estimator(DPM(**kind), pairs, n_paths=2):
             intact(found, least=0.6)
+
+    def test_splits_between_two_blobs(self):
+        """On one of these paths a row between the blobs raises some scores and lowers others, by the most."""
+        blobs = np.random.default_rng(1).normal(np.repeat([[-0.5], [0.5]], 100, axis=0), 0.05, size=(200, 2))
+        run = fitting(DPM, bounds=(-1, 1), epsilon=200)
+        intact(meter(run, one_more(blobs, [0.0, 0.5]), Budget(200), n_paths=3))
 
     @every_kind
     @pytest.mark.parametrize("method", [LocalSearchKMeans, MaxCoverKMeans, CoresetKMeans])
@@ -264,6 +283,28 @@ class Wide(GridKMeans):
             except PlanError:
                 continue
         return CentreModel(np.zeros((1, 2)), sizes.ravel()[:1].astype(float))
+
+
+class Thrice(RowCount):
+    """Counts every row three times."""
+
+    @property
+    def sensitivity(self):
+        return Sensitivity(l1=3, l2_squared=9, spread=3, coordinates=1)
+
+    def add(self, state, rows):
+        state[0] += 3 * len(rows)
+        return state
+
+
+class Threefold(GridKMeans):
+    """Asks for three times the number of rows."""
+
+    def _plan(self, domain):
+        return Plan(Step("rows", 1, sensitivity=Thrice().sensitivity))
+
+    def _cluster(self, curator):
+        return CentreModel(np.zeros((1, 2)), curator._release("rows", Thrice()).values.astype(float))
 
 
 PROBES = {"Greedy": Greedy, "Wide": Wide}

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.mutants.laboratory import Altered, examine
-from tests.mutants.mutants import MUTANTS
+from tests.mutants.mutants import METER, METERED, MUTANTS
 
 
 def test_mutants_are_distinct_and_compile():
@@ -23,3 +23,19 @@ def test_a_mutant_is_seen(mutant):
     _, failures = examine(mutant.killers, mutant)
     assert failures, "it survives"
     assert failures[0].by_design, failures[0]
+
+
+@pytest.mark.parametrize(
+    "mutant", [mutant for mutant in MUTANTS if mutant.name in METERED], ids=lambda mutant: mutant.name
+)
+def test_the_meter_alone_sees_it(mutant):
+    _, failures = examine([METER + METERED[mutant.name]], mutant)
+    assert failures, "it survives"
+    assert failures[0].by_design, failures[0]
+
+
+def test_the_meter_passes_on_the_library_as_it_is():
+    passed, failures = examine(sorted({METER + case for case in METERED.values()}))
+    assert failures == []
+    assert passed
+    assert set(METERED) <= {mutant.name for mutant in MUTANTS}

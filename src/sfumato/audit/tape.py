@@ -261,15 +261,12 @@ class _Logs(logging.Handler):
 
 
 def public(result: Any) -> Any:
-    """What a result makes known: of an estimator, its release and its fitted attributes."""
+    """What a result makes known: of an estimator, its fitted attributes; of a release, all but its time."""
     if isinstance(result, Release):
         return replace(result, created="").to_dict()
-    if not hasattr(result, "release_"):
-        return result
-    attributes = {
-        name: value for name, value in vars(result).items() if name.endswith("_") and name[0] != "_"
-    }
-    return attributes | {"release_": public(result.release_)}
+    attributes = getattr(result, "__dict__", {})
+    fitted = [name for name in attributes if name.endswith("_") and not name.startswith("_")]
+    return {name: public(attributes[name]) for name in fitted} if fitted else result
 
 
 def same(one: Any, other: Any) -> bool:
