@@ -50,7 +50,6 @@ def kept(rows, components):
 @parametrize_with_checks(
     [PrivatePCA(1, bounds=(-100, 100), epsilon=100)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    xfail_strict=True,
 )
 @pytest.mark.filterwarnings("ignore::sfumato.errors.NoiseWarning")
 def test_scikit_learn(estimator, check):

@@ -15,6 +15,16 @@ from sfumato.domain import Unit
 from sfumato.errors import ParameterError
 
 SEEDED_WARNING = "seeded: do not publish"
+_COMPOSITION = {
+    "pure": "The costs add up to the total.",
+    "zcdp": "In rho, the costs add up to the total. An epsilon counts as at most half its square.",
+    "approximate": "The total is not the sum of the costs. It is the smallest of three proven bounds: the "
+    "sum, privacy-loss distributions, and Rényi divergences.",
+}
+_THRESHOLDS = (
+    " A step with a delta shows only values that many people have; with this probability it may show a value "
+    "that one person alone has. Its epsilon and delta are added to those of all other steps."
+)
 _LARGEST_RHO = 10**90  # of a step in a file: beyond, sums leave the range of budgets
 
 
@@ -105,6 +115,11 @@ class PrivacyStatement:
             f"from this release by a factor of at most {odds}"
         )
         return text + (f", except with probability {rounded_up(self.delta, 3)}." if self.delta else ".")
+
+    def composition(self) -> str:
+        """How the costs of the steps make the total, in words."""
+        text = _COMPOSITION[self.budget.kind]
+        return text + (_THRESHOLDS if any(record.delta for record in self.steps) else "")
 
     def promise(self) -> str:
         """The statement without the steps."""
