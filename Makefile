@@ -1,4 +1,4 @@
-.PHONY: setup system test test-all faults fuzz neighbours check format bench docs demo clean
+.PHONY: setup system test test-all test-oldest faults fuzz neighbours check format bench docs demo dist clean
 PYTHON ?= python3
 BIN := .venv/bin
 export SFUMATO_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -18,6 +18,13 @@ test: setup
 # What is slow: full products, Spark, the browser, faults, mutants, tutorials.
 test-all: setup system
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow --durations=20
+# The same as `test`, with the oldest versions that pyproject.toml allows.
+OLDEST_PYTHON ?= python3.11
+OLD := .venv-oldest/bin
+test-oldest: .venv-oldest/ready
+	$(OLD)/python -m pytest -n auto --dist worksteal -m 'not slow'
+.venv-oldest/ready: pyproject.toml .ci/oldest.py
+	$(OLDEST_PYTHON) -m venv .venv-oldest && $(OLD)/python .ci/oldest.py > .venv-oldest/constraints.txt && $(OLD)/python -m pip install -q -U 'pip>=25.1' && $(OLD)/python -m pip install -q -c .venv-oldest/constraints.txt -e . --group test && touch $@
 # Kills KILLS writers of a ledger and KILLS fits, among other faults.
 faults: export SFUMATO_KILLS = $(or $(KILLS),500)
 faults: setup
@@ -40,5 +47,8 @@ bench: setup
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' && $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 docs: setup
 	$(BIN)/python -m pip install -q -c constraints.txt --group docs && $(BIN)/sphinx-build -W -q -b html docs docs/_build && echo "docs/_build/index.html"
+# The files of a release: source and wheel, in dist/.
+dist: setup
+	$(BIN)/python -m pip install -q build && rm -rf dist && $(BIN)/python -m build -q && ls dist
 clean:
 	rm -rf .venv .venv-* build dist docs/_build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -50,7 +50,6 @@ def kept(rows, components):
 @parametrize_with_checks(
     [PrivatePCA(1, bounds=(-100, 100), epsilon=100)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    xfail_strict=True,
 )
 @pytest.mark.filterwarnings("ignore::sfumato.errors.NoiseWarning")
 def test_scikit_learn(estimator, check):
@@ -328,7 +327,7 @@ class TestPeople:
         shuffled = stays[["who", *stays.columns[:-1][::-1]]]
         for frame in (pl.from_pandas(stays), pa.Table.from_pandas(stays)):
             assert np.allclose(self.pca().fit(frame).components_, pandas.components_)
-            assert pandas.transform(frame).equals(pandas.transform(stays))
+            assert pandas.transform(frame).to_pydict() == pandas.transform(stays).to_pydict()
         assert pandas.transform(shuffled).equals(pandas.transform(stays))
         assert pandas.transform(stays).column_names == ["privatepca0", "privatepca1", "who"]
 

@@ -19,7 +19,6 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [RandomProjection(1, bounds=(-100, 100))],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    xfail_strict=True,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

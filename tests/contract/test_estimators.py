@@ -51,9 +51,7 @@ def expected_failures(estimator):
     return EXPECTED_FAILURES | (OF_TEN_COLUMNS if by_width else {})
 
 
-checked_by_scikit_learn = partial(
-    parametrize_with_checks, expected_failed_checks=expected_failures, xfail_strict=True
-)
+checked_by_scikit_learn = partial(parametrize_with_checks, expected_failed_checks=expected_failures)
 
 
 @pytest.mark.usefixtures("quick")

@@ -17,6 +17,20 @@ from sfumato.domain import Unit
 from sfumato.errors import ParameterError
 
 SEEDED_WARNING = "seeded: do not publish"
+_COMPOSITION = {
+    "pure": "The costs add up to the total.",
+    "zcdp": "In rho, the costs add up to the total. An epsilon counts as at most half its square.",
+    "approximate": "The total is not the sum of the costs. It is the smallest of four proven bounds: the "
+    "sum, privacy-loss distributions, Rényi divergences, and the exact law of Gaussian noise.",
+}
+_SEVERAL_RUNS = (
+    "The steps belong to {} runs, of which later ones may depend on what earlier ones showed. The total is the "
+    "sum of what these were promised."
+)
+_THRESHOLDS = (
+    " A step with a delta shows only values that many people have; with this probability it may show a value "
+    "that one person alone has. Its epsilon and delta are added to those of all other steps."
+)
 _LARGEST_RHO = 10**90  # of a step in a file: beyond, sums leave the range of budgets
 
 
@@ -156,6 +170,13 @@ class PrivacyStatement:
             f"from this release by a factor of at most {odds}"
         )
         return text + (f", except with probability {rounded_up(self.delta, 3)}." if self.delta else ".")
+
+    def composition(self) -> str:
+        """How the costs of the steps make the total, in words."""
+        text = _COMPOSITION[self.budget.kind]
+        if self.budget.kind == "approximate" and self.n_runs > 1:
+            text = _SEVERAL_RUNS.format(self.n_runs)
+        return text + (_THRESHOLDS if any(record.delta for record in self.steps) else "")
 
     def promise(self) -> str:
         """The statement without the steps."""

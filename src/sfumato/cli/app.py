@@ -17,6 +17,7 @@ from sfumato.cli.fit import fit
 from sfumato.cli.plan import list_methods, plan
 from sfumato.cli.predict import predict
 from sfumato.cli.profile import profile
+from sfumato.cli.registry import registry
 from sfumato.cli.report import report
 
 # Tracebacks with local variables would show rows.
@@ -30,6 +31,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
     report: "sfumato report release.json --out report.html",
     export: "sfumato export release.json --geojson places.geojson",
+    registry: "sfumato registry release.json --set basic.name='Kinds of stays'",
     plan: "sfumato plan --rows 50000 --clusters 8 --epsilon 1 --bounds bounds.toml",
     audit: "sfumato audit --method dpm --epsilon 1 --runs 2000 --pair all",
     demo: "sfumato demo --out demo",

@@ -229,7 +229,10 @@ def _without_missing(values: pa.Array, spellings: tuple[str, ...]) -> pa.Array:
         return values
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     is_missing = pc.is_in(values, pa.array(spellings, kind))
-    return pc.if_else(is_missing, pa.scalar(None, values.type), values)
+    # Not `if_else(is_missing, null, values)`: before PyArrow 24 it shifts the texts of a sliced array, and a
+    # row gets characters of the next one.
+    places = pa.array(np.arange(len(values), dtype=np.int64))
+    return values.take(pc.if_else(is_missing, pa.scalar(None, pa.int64()), places))
 
 
 def _text_number(values: pa.Array, text: TextFormat, _: object) -> FloatArray:

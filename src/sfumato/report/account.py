@@ -121,28 +121,9 @@ def _about_steps(release: Release) -> str:
         "The sensitivity of a question is the most that one protected record or person can change its exact "
         "answer. The noise is scaled to cover it, and its size is given as a standard deviation (std). "
     )
-    match release.privacy.budget.kind:
-        case "pure":
-            text += "The costs add up to the total."
-        case "zcdp":
-            text += "In rho, the costs add up to the total. An epsilon counts as at most half its square."
-        case "approximate" if release.privacy.n_runs > 1:
-            text += (
-                f"The steps belong to {release.privacy.n_runs} runs, of which later ones may depend on what "
-                "earlier ones showed. The total is the sum of what these were promised. The picture compares "
-                "the steps by rho."
-            )
-        case "approximate":
-            text += (
-                "The total is not the sum of the costs. It is the smallest of four proven bounds: the sum, "
-                "privacy-loss distributions, Rényi divergences, and the exact law of Gaussian noise. The "
-                "picture compares the steps by rho."
-            )
-    if any(record.delta for record in release.privacy.steps):
-        text += (
-            " A step with a delta shows only values that many people have; with this probability it may show "
-            "a value that one person alone has. Its epsilon and delta are added to those of all other steps."
-        )
+    text += release.privacy.composition()
+    if release.privacy.budget.kind == "approximate":
+        text += " The picture compares the steps by rho."
     return paragraph(text, "note")
 
 

@@ -27,7 +27,7 @@ PAIR, ONE = (
 
 @pytest.fixture(name="X")
 def array():
-    return sp.random_array((300, D), density=0.04, format="csr", rng=np.random.default_rng(0))
+    return sp.random_array((300, D), density=0.04, format="csr", random_state=np.random.default_rng(0))
 
 
 @pytest.fixture(autouse=True)
