@@ -126,7 +126,7 @@ def code(text: str | None) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and is_text(body[0]):
-            body[0] = ast.Pass()
+            del body[0]
     return ast.dump(tree)
 
 
