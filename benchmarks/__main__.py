@@ -55,6 +55,8 @@ TABLES = (
 )
 # Their rows come from the folder that SFUMATO_DATA names.
 NEED_DATA = (
+    "google_page",
+    "fastlloyd_suite",
     "hst_suite",
     "real_tables",
     "wide_tables",

@@ -12,7 +12,6 @@ from benchmarks.kmeans_accuracy import spread
 from benchmarks.neutral import N_STARTS, Row, Table, inertia_of_kmeans, row_of, rows_of, shown_peer
 from benchmarks.papers import published
 from sfumato import Ball
-from sfumato.datasets import data_home
 
 KS, EPSILON, DELTA = (2, 4, 8, 16, 32, 64), 1.0, 1e-6
 SEEDS, PEER_SEEDS, QUICK_ROWS, QUICK_KS = 10, 3, 5_000, (2, 16)
@@ -33,11 +32,10 @@ def drawn(n_rows: int) -> Table:
 
 def tables(*, quick: bool) -> Iterator[Table]:
     n_rows = QUICK_ROWS if quick else None
-    if data_home():
-        for name, title in CENTRED.items():
-            X = rows_of(name, n_rows)
-            yield in_ball(title, X - X.mean(axis=0))
-        yield in_ball(EMBEDDINGS, rows_of("mnist_embs", n_rows))
+    for name, title in CENTRED.items():
+        X = rows_of(name, n_rows)
+        yield in_ball(title, X - X.mean(axis=0))
+    yield in_ball(EMBEDDINGS, rows_of("mnist_embs", n_rows))
     yield drawn(n_rows or N_DRAWN)
 
 
