@@ -32,7 +32,7 @@ class Public(NamedTuple):
 
 TABLES = (
     Public("s_set1", "S1", 15),
-    Public("birch_rg1", "Birch (rg1)", 100, 3, 3),
+    Public("birch_rg1", "Birch (rg1)", 100, n_seeds=3),
     Public("adult", "Adult", 3),
     Public("letter", "Letter", 26),
     Public("gas_turbine", "Gas", 5),
