@@ -35,7 +35,7 @@ tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
 ## What is compared, and how
 
 - **Ours against the papers.** Each method runs on the data sets of the paper it comes from, with the same budget. Ratios are
-  over non-private k-means (scikit-learn, 10 starts) on the same rows, so 1.00 means that privacy cost nothing.
+  over non-private k-means (scikit-learn, 10 starts) on the same rows, so 1.00 means that privacy cost nothing. Below 1.00, k-means itself ended in a worse local optimum.
 - **Ours against other libraries.** diffprivlib 0.6.6, OpenDP's samplers, scikit-learn (not private) and FasterPAM run on the
   same machine and rows.
 - **Spread.** Values are means over seeds, ± one standard deviation. Seeds draw the noise and, for simulated data, the rows.
