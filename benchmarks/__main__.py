@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import pictures
+from benchmarks import pictures, stale
 from benchmarks.kept import folder, keep, kept
 from benchmarks.page import page
 from sfumato.datasets import data_home
@@ -21,6 +21,10 @@ TABLES = (
     "grid_scale",
     "kmeans_accuracy",
     "kmeans_budgets",
+    "dpm_protocol",
+    "google_page",
+    "fastlloyd_suite",
+    "hst_suite",
     "how_many",
     "real_tables",
     "wide_tables",
@@ -51,6 +55,9 @@ TABLES = (
 )
 # Their rows come from the folder that SFUMATO_DATA names.
 NEED_DATA = (
+    "google_page",
+    "fastlloyd_suite",
+    "hst_suite",
     "real_tables",
     "wide_tables",
     "recommendation",
@@ -80,7 +87,13 @@ def main() -> None:
         help="fewer seeds and rows, to try it out; kept, rendered and drawn in benchmarks/results/quick",
     )
     parser.add_argument("--render", action="store_true", help="only write the pages again")
+    parser.add_argument(
+        "--stale", action="store_true", help="only list the kept tables whose code has changed since"
+    )
     arguments = parser.parse_args()
+    if arguments.stale:
+        print("\n".join(stale.report([name for name in TABLES if kept(name)])))
+        return
     if arguments.quick:  # before any table is imported, since tables take the folder from there
         pictures.PICTURES = folder(quick=True) / "pictures"
     at_hand = [name for name in TABLES if data_home() or name not in NEED_DATA]
@@ -108,6 +121,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
+        "commit": stale.head(),
     }
 
 

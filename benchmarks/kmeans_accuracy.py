@@ -177,8 +177,8 @@ def render(measured: dict[str, Any]) -> str:
         "Synth, the rows. DPM is not told the number of clusters: in parentheses how many it took, and its ratio to "
         "k-means with as many (equal k). The best of ours is among methods that took no more clusters than there are "
         "classes. diffprivlib 0.6.6 has the same rows and pure epsilon 1 (delta 0). "
-        "The paper's columns are its printed inertia over its printed non-private inertia; its embeddings are not public, "
-        "ours stand in for them. Authors' code: two or three runs of the programs themselves, on one machine.",
+        "The paper's columns are its printed inertia over its printed non-private inertia; its embeddings, part of the authors' "
+        "artifact, are not at hand: ours stand in for them. The authors' own protocol is in the table dpm_protocol. Authors' code: two or three runs of the programs themselves, on one machine.",
         "",
         *markdown(HEAD, [headline(name, cells, measured["paper"]) for name in labelled]),
         "",
@@ -186,8 +186,8 @@ def render(measured: dict[str, Any]) -> str:
         "### All scores",
         "",
         "Silhouette on a sample of 5,000 rows; accuracy by the majority class of each cluster (Definition 12); distance: "
-        "Definition 9 over the number of private centres and the diagonal of the bounds (the paper does not say how it "
-        "normalises), from the 10 best of 20 non-private runs by silhouette, for Synth from the best of 10. "
+        "Definition 9 over the number of private centres and the diagonal of the bounds, as the authors' program normalises it, "
+        "from the 10 best of 20 non-private runs by silhouette, for Synth from the best of 10. "
         "Ratio, equal k: to k-means with as many clusters as the method took. A column marked * is without refinement.",
         "",
     ]

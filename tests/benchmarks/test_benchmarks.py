@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.paper_tables import Value, row, verdict
+from benchmarks.cells import Value, row, verdict
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import kept, paper_tables, papers, pictures
+from benchmarks import cells, kept, paper_tables, papers, pictures
 from sfumato.datasets import data_home
 
 
@@ -55,7 +55,7 @@ def test_quick_results_stay_apart(
     assert kept.kept("paper_tables") is None
     assert "paper_tables (1 of 1)" in capsys.readouterr().out
     (table,) = benchmarks.rendered(quick=True).values()
-    assert table.startswith("# The papers, cell by cell")
+    assert table.startswith("# The papers and peers, cell by cell")
 
 
 def test_quick_pictures_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,11 +77,28 @@ def test_verdict(ours: float, is_higher_better: bool, expected: str) -> None:
 
 
 def test_row_without_ours_says_why() -> None:
-    found = row("data", "setting", {"theirs": Value(1.0)}, {}, missing=paper_tables.NO_DATA)
-    assert found["verdicts"] == {"theirs": paper_tables.NO_DATA}
+    found = row("data", "setting", {"theirs": Value(1.0)}, {}, missing=cells.NO_DATA)
+    assert found["verdicts"] == {"theirs": cells.NO_DATA}
 
 
 def test_row_takes_the_best_of_ours() -> None:
     ours = {"one": Value(0.9), "other": Value(0.5)}
     found = row("data", "setting", {"theirs": Value(0.7)}, ours)
     assert (found["which"], found["verdicts"]) == ("other", {"theirs": "better"})
+
+
+def test_worst_loss_is_the_largest_and_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = paper_tables.Section("A peer", "peer", "")
+    rows = [
+        row("one", f"k {k}", {"peer": Value(1.0)}, {"ours": Value(mean)}) for k, mean in ((2, 1.5), (4, 1.2))
+    ]
+    monkeypatch.setitem(paper_tables.REASONS, ("peer", ""), "it is a test")
+    assert paper_tables.worst(section, rows) == "one, k 2: 1.500 (ours) against 1.000 (peer); it is a test"
+    assert paper_tables.worst(section, []) == ""
+
+
+def test_every_paper_and_peer_is_counted() -> None:
+    found = kept.kept("paper_tables")
+    assert found is not None
+    for section in paper_tables.SECTIONS:
+        assert int(paper_tables.totals(section, found["measured"][section.key])[1]) > 0, section.title
