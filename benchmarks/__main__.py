@@ -50,6 +50,7 @@ TABLES = (
     "files_scale",
     "spark_scale",
     "audit",
+    "meter",
     "constants",
     "paper_tables",  # last: it compares what the others have kept
 )

@@ -12,7 +12,7 @@ from sfumato.audit import PAIRS, MeterResult, Pair, meter, meter_estimator, wors
 from sfumato.budget import Budget
 from sfumato.cli.methods import BUILT_IN
 
-PATHS, QUICK_PATHS = 3, 1
+PATHS, QUICK_PATHS = 2, 1
 QUICK_PAIRS = ("outlier", "person")
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(12, 2))
 

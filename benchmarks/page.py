@@ -122,6 +122,7 @@ def headline() -> list[str]:
         *speed(),
         noise(),
         audits(),
+        exact_losses(),
     ]
     return markdown(head, [[*line[:-1], link(line[-1])] for line in lines])
 
@@ -373,6 +374,19 @@ def audits() -> list[str]:
         "",
         f"diffprivlib promises 1, loses at least {peer['lower']:.2f}",
         "audit",
+    ]
+
+
+def exact_losses() -> list[str]:
+    rows = measured("meter")["rows"]
+    shares = [row["share"] for row in rows]
+    return [
+        "audits",
+        f"part of the promise that is lost on the worst neighbours found, {len(rows)} meterings",
+        f"**{min(shares):.2f} to {max(shares):.2f}**, {sum(row['broken'] for row in rows)} broken",
+        "",
+        "",
+        "meter",
     ]
 
 

@@ -24,8 +24,8 @@ _COMPOSITION = {
     "sum, privacy-loss distributions, Rényi divergences, and the exact law of Gaussian noise.",
 }
 _SEVERAL_RUNS = (
-    "The steps belong to {} runs, of which later ones may depend on what earlier ones showed. The total is the "
-    "sum of what these were promised."
+    "The steps belong to {} runs, of which later ones may depend on what earlier ones showed. The total is "
+    "the sum of what these were promised."
 )
 _THRESHOLDS = (
     " A step with a delta shows only values that many people have; with this probability it may show a value "
