@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from sfumato import (
     DPM,
@@ -270,7 +271,6 @@ def test_the_file(rows, tmp_path):
 
 
 def test_a_yaml_reader_reads_the_entry(rows, tmp_path):
-    yaml = pytest.importorskip("yaml")
     wild = 'a "b"\\ \u2028\x85\x7f\ufeff: # 😀\n  - yes\r\tno'
     for text in (wild, "- yes\n# no: 1\n---\n%x\n'\"", "a\n", " a\nb", "a\n\nb", "1e-6"):
         entry = write(released(rows, epsilon=1, delta=1e-6), tmp_path / "entry.yaml", {"basic.name": text})
