@@ -1,8 +1,8 @@
 """Private source-target clustering: choose centres among public targets, given a private source.
 
 The source is sanitised, that is, released as points that represent it, or as noisy counts of rings around
-targets. Everything after that is public: k-medoids with these points as free centres, or with the distances from
-the nearest row that the counts make likely.
+targets. Everything after that is public: k-medoids with these points as free centres, or with the distances
+from the nearest row that the counts make likely.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class SourceTargetClustering(PrivateEstimator):
     coreset : float or "auto"
         Maximum distance of a target from its representative, which is another target, as a share of the
         domain's diameter, from 0 to 1. "auto" takes the mean distance of the targets to the nearest of
-        `n_clusters` of them, chosen without a source; for "rings", 0.6 times as much. The rings are 5/6, 5/3 and
-        5/2 times as wide as this distance.
+        `n_clusters` of them, chosen without a source; for "rings", 0.6 times as much. The outer radii of the
+        three rings are 5/6, 5/3 and 5/2 of the maximum distance.
     gamma : float
         Between 0 and 1. For "nna": probability that a group without rows is taken for one with rows. For
         "nas": probability that ``diff_bound_`` fails.
@@ -102,8 +102,8 @@ class SourceTargetClustering(PrivateEstimator):
         Points that represent the source. For "rings", one for each representative that likely has a row near
         it, at the likely distance; in which direction is not known.
     cost_ : float
-        Mean distance of the targets to the nearest chosen target or sanitised point; for "rings", the expected
-        mean distance given the noisy counts. `cost` gives the cost with the source itself.
+        Mean distance of the targets to the nearest chosen target or sanitised point; for "rings", the
+        expected mean distance given the noisy counts. `cost` gives the cost with the source itself.
     n_representatives_ : int
     diff_bound_ : float or None
         With probability 1 - `gamma`, and for every choice of targets, the cost with the sanitised source
@@ -112,9 +112,9 @@ class SourceTargetClustering(PrivateEstimator):
     Privacy
     -------
     Unit: one row of the source added or removed. "rings": step "rings", noisy counts of disjoint groups.
-    "nna": step "groups", noisy sizes and sums. "nas": step "averages", noisy sums of the rows nearest to each representative; step "distance" if `bound_share` is
-    positive. They compose to the budget. Public inputs: all parameters, and the target. Not private: `cost`
-    and `predict`. Proof: docs/proofs/source_target.md.
+    "nna": step "groups", noisy sizes and sums. "nas": step "averages", noisy sums of the rows nearest to each
+    representative; step "distance" if `bound_share` is positive. They compose to the budget. Public inputs:
+    all parameters, and the target. Not private: `cost` and `predict`. Proof: docs/proofs/source_target.md.
 
     References
     ----------
@@ -310,7 +310,7 @@ def ring_edges(domain: Domain, spacing: float) -> FloatArray:
 
 
 def _likely_places(representatives: FloatArray, edges: FloatArray, none: FloatArray) -> FloatArray:
-    """One place for each representative that likely has rows: in its first such ring, away from the others."""
+    """One place for each representative that likely has rows: in its first such ring, away from others."""
     rows = none < 0.5  # (n, n_rings)
     n_near = min(NEIGHBOURS, len(representatives) - 1)
     nearest = KDTree(representatives).query(representatives, n_near + 1)[1]

@@ -79,8 +79,8 @@ class Voronoi:
 class Rings:
     """Each row belongs to a ring around the nearest public centre; beyond the last ring, to no group.
 
-    Ring r of centre c is group ``c * n_rings + r``. It holds distances in ``[edges[r-1], edges[r])``, the first
-    from 0.
+    Ring r of centre c is group ``c * n_rings + r``. It holds distances in ``[edges[r-1], edges[r])``, the
+    first from 0.
 
     Parameters
     ----------

@@ -1,11 +1,12 @@
 """How far the nearest private row may be from public points, given noisy counts of rings.
 
-Rows were counted in rings around public centres. A ring holds rows or not; what matters is the chance of each,
-given all noisy counts. Its model is plain:
+Rows were counted in rings around public centres. Does a ring hold a row? The noisy counts give a chance. The
+model behind it is plain:
 
 - the true count of a ring is a Poisson count, whose expectation is one of a few, zero among them;
-- the shares of these expectations are those of the same ring around the nearest centres, of the rings beside it,
-  and of that ring around all centres, which fit the noisy counts best (expectation-maximisation);
+- how likely each expectation is, the noisy counts of other rings say: the same ring around the nearest
+  centres, the rings beside it, and with less weight the same ring around all centres
+  (expectation-maximisation);
 - the noise of the counts is known;
 - rows of a ring lie anywhere in it, but not nearer to another centre than to their own.
 
@@ -22,12 +23,12 @@ from sklearn.neighbors import KDTree
 
 from sfumato.domain import FloatArray, IntArray
 
-# Tuned: docs/notes/source_target.md, docs/notes/constants.md#nearest-rows
+# Tuned: docs/notes/source_target.md, docs/notes/constants.md#source-target
 LIKE_NEIGHBOURS = 8  # centres around which rings are alike
 NEIGHBOUR_REACH = 4 / 3  # how far these may be, in outer radii of the last ring
 LIKE_ALL = 1.0  # weight of all centres beside one neighbour's 1
 LIKE_BESIDE = 1.0  # weight of each ring beside it
-N_SWEEPS = 5  # over neighbours
+N_SWEEPS = 15  # over neighbours
 FEW = 5  # centres that say as much about one of their rings as all rings together
 
 N_SERVING = 20  # nearest centres of a point whose rings may hold the nearest row
@@ -87,20 +88,27 @@ def chance_of_none(
     fits = _fits(noisy_counts, noise)
     shares = _common_shares(noisy_counts, noise)
     neighbours, near = _neighbours(centers, NEIGHBOUR_REACH * edges[-1])
-    beside = np.full((len(edges), 1), 2.0 if len(edges) > 1 else 0.0)
-    beside[[0, -1]] = min(len(edges) - 1, 1)
-    total = near.sum(axis=1)[:, None, None] + LIKE_BESIDE * beside + LIKE_ALL
     local = np.broadcast_to(shares, fits.any_count.shape)
     for _ in range(N_SWEEPS):
-        likely = _normalised(local * fits.any_count)
-        around = np.zeros_like(likely)
-        for m in range(neighbours.shape[1]):
-            around += near[:, m, None, None] * likely[neighbours[:, m]]
-        around[:, 1:] += LIKE_BESIDE * likely[:, :-1]
-        around[:, :-1] += LIKE_BESIDE * likely[:, 1:]
-        local = (around + LIKE_ALL * shares) / total
+        local = _refitted(local, fits.any_count, shares, neighbours, near)
     chances: FloatArray = (local * fits.no_rows).sum(axis=-1) / (local * fits.any_count).sum(axis=-1)
     return chances
+
+
+def _refitted(
+    local: FloatArray, fit: FloatArray, shares: FloatArray, neighbours: IntArray, near: FloatArray
+) -> FloatArray:
+    """One sweep of expectation-maximisation for each ring's shares, which its own count has no part in."""
+    around, weight = LIKE_ALL * shares + np.zeros_like(local), np.full((*local.shape[:2], 1), LIKE_ALL)
+    for m in range(neighbours.shape[1]):
+        around += near[:, m, None, None] * _normalised(local * fit[neighbours[:, m]])
+        weight += near[:, m, None, None]
+    inner, outer = slice(None, -1), slice(1, None)
+    for ring, other in ((outer, inner), (inner, outer)):
+        around[:, ring] += LIKE_BESIDE * _normalised(local[:, ring] * fit[:, other])
+        weight[:, ring] += LIKE_BESIDE
+    refitted: FloatArray = around / weight
+    return refitted
 
 
 def likely_distances(
@@ -149,7 +157,7 @@ def _ring_distances(to_centers: FloatArray, edges: FloatArray, d: int) -> FloatA
 
 
 def ring_radii(edges: FloatArray, d: int, n_radii: int) -> FloatArray:
-    """Radii that cut each ring into parts of one volume, each in the middle of its part: (n_rings, n_radii)."""
+    """Radii in the middle of parts of a ring that have one volume: (n_rings, n_radii)."""
     shares = (np.arange(n_radii) + 0.5) / n_radii
     # In units of the outer radius, since high powers of small numbers vanish.
     inner = (np.concatenate([[0.0], edges[:-1]]) / edges)[:, None]
