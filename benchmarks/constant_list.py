@@ -288,7 +288,7 @@ TUNED: tuple[Tuned, ...] = (
         {
             "RING_EDGES": ((0.75, 1.5), (0.25, 0.5, 0.75, 1.0, 1.5)),
             "RING_SPACING": (),
-            "N_QUANTILES": (1, 9),
+            "SHARES": ((1.0,), (0.2,) * 5),
         },
     ),
     *group(

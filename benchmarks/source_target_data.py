@@ -140,6 +140,18 @@ def groups(
     return drawn(means[0], deviations[0], n_source), drawn(means[1], deviations[1], N_ROWS)
 
 
+def tiles(seed: int, side: int, numbers: tuple[int, int, int], n_source: int, deviation: float) -> Rows:
+    """Narrow clusters on tiles of a square: of the source, of the target, and of both."""
+    rng = np.random.default_rng(seed)
+    of_source, of_target, common = numbers
+    places = (np.stack(np.meshgrid(np.arange(side), np.arange(side)), axis=2).reshape(-1, 2) + 0.5) / side
+    places = places[rng.permutation(len(places))]
+    alone = places[of_source : of_source + of_target - common]
+    means = places[:of_source], np.concatenate([places[:common], alone])
+    source = rng.normal(means[0][rng.integers(of_source, size=n_source)], deviation)
+    return source, rng.normal(means[1][rng.integers(of_target, size=N_ROWS)], deviation)
+
+
 # Pairs that constants were chosen on; the benchmark reports none of them.
 TRIED = {
     "wide_2": Kind("two Gaussians", lambda: two_apart(1, 2, 2000, 1.0, (0.4, 0.4)), True),
@@ -155,6 +167,9 @@ TRIED = {
     "groups_10": Kind("12 and 10, uneven", lambda: groups(6, 2, (12, 10, 6), 3000, (0.01, 0.02), 1.0), True),
     "groups_20": Kind("10 and 20, 3 columns", lambda: groups(4, 3, (10, 20, 8), 2000, (0.03, 0.02)), True),
     "groups_12": Kind("6 and 12, 8 columns", lambda: groups(5, 8, (6, 12, 4), 3000, (0.08, 0.06)), True),
+    "tiles_14": Kind("12 and 14 tiles", lambda: tiles(1, 5, (12, 14, 6), 2000, 0.01), True),
+    "tiles_26": Kind("20 and 26 tiles", lambda: tiles(2, 7, (20, 26, 12), 2000, 0.012), True),
+    "tiles_9": Kind("6 and 9 tiles, 1,000 rows", lambda: tiles(3, 4, (6, 9, 4), 1000, 0.015), True),
     "mnist_3_8": Kind("MNIST 3 → 8", lambda: digits(3, 8)),
     "mnist_8_1": Kind("MNIST 8 → 1", lambda: digits(8, 1)),
     "mnist_0_1": Kind("MNIST 0 → 1", lambda: digits(0, 1)),

@@ -41,7 +41,7 @@ RING_EDGES = (0.5, 1.0, 1.5)  # outer radii, and ...
 RING_SPACING = (
     0.6  # ... maximum distance of a target from its representative, in mean distances without a source
 )
-N_QUANTILES = 5  # of the distance from the nearest row
+SHARES = (0.3, 0.3, 0.2, 0.15, 0.04, 0.01)  # of likely distances from the nearest row, from near to far
 
 NEIGHBOURS = 4  # representatives that a released place is away from
 LEAST_SPACING = 1e-6  # of the domain's diameter, where representatives coincide
@@ -250,14 +250,16 @@ class SourceTargetClustering(PrivateEstimator):
         )
 
     def _choose(self, targets: Targets, curator: Questions) -> SourceTargetModel:
-        bound = caps = None
+        bound = caps = shares = None
         if self.sanitizer == "rings":
-            sanitized, caps = ringed(curator, targets)
+            (sanitized, caps), shares = ringed(curator, targets), SHARES
         elif self.sanitizer == "nna":
             sanitized = noisy_neighbours(curator, targets.representatives, self.gamma)
         else:
             sanitized, bound = self._averaged(curator, targets)
-        chosen = k_medoids(targets.points, int(self.n_clusters), free_centres=sanitized, caps=caps)
+        chosen = k_medoids(
+            targets.points, int(self.n_clusters), free_centres=sanitized, caps=caps, cap_shares=shares
+        )
         return SourceTargetModel(
             targets.points[chosen.indices],
             chosen.indices,
@@ -300,7 +302,8 @@ def ringed(curator: Questions, targets: Targets) -> tuple[FloatArray, FloatArray
     noisy = curator.cells("rings", Rings(representatives, edges))
     noise = CountNoise(noisy.record.mechanism == "discrete Laplace", float(noisy.record.scale))
     none = chance_of_none(representatives, edges, noisy.values.reshape(-1, len(edges)), noise)
-    caps = likely_distances(targets.points, representatives, edges, none, N_QUANTILES)
+    levels = np.cumsum(SHARES) - np.array(SHARES) / 2
+    caps = likely_distances(targets.points, representatives, edges, none, levels)
     return curator.domain.clip(_likely_places(representatives, edges, none)), caps
 
 

@@ -182,6 +182,16 @@ def test_several_caps_cost_their_mean():
     assert ((found.labels >= 0) == (to_chosen.min(axis=1) < caps[:, 1])).all()
 
 
+def test_caps_with_shares():
+    points = world(n=30)[0]
+    caps = np.sort(np.random.default_rng(0).uniform(0, 2, size=(30, 2)), axis=1)
+    twice = k_medoids(points, 3, caps=caps[:, [0, 1, 1, 1]])
+    found = k_medoids(points, 3, caps=caps, cap_shares=(0.25, 0.75))
+    assert found.cost == pytest.approx(twice.cost)
+    assert sorted(found.indices) == sorted(twice.indices)
+    assert (found.labels == twice.labels).all()
+
+
 def test_one_cap_is_a_distance_from_free_centres():
     points, free, weights = world(n=150, n_free=5, weighted=True)
     capped = k_medoids(points, 6, caps=caps_of(points, free)[:, None], weights=weights)
@@ -265,6 +275,9 @@ BAD = {
     "caps of one dimension": {"caps": [1.0] * 4},
     "caps without columns": {"caps": np.empty((4, 0))},
     "caps not numbers": {"caps": [["a"]] * 4},
+    "cap_shares of another length": {"caps": [[1.0]] * 4, "cap_shares": (0.5, 0.5)},
+    "cap_shares that are not shares": {"caps": [[1.0, 2.0]] * 4, "cap_shares": (0.5, 0.6)},
+    "cap_shares without caps": {"cap_shares": (1.0,)},
     "weights negative": {"weights": [1, 1, 1, -1]},
     "weights not finite": {"weights": [1, 1, 1, np.nan]},
     "weights of another length": {"weights": [1, 1, 1]},

@@ -7,6 +7,7 @@ from sfumato.public.places.nearest_rows import CountNoise, chance_of_none, likel
 
 LINE = np.arange(50.0)[:, None]
 EDGES = np.array([0.25, 0.5])
+LEVELS = np.array([1 / 6, 1 / 2, 5 / 6])
 LAPLACE, GAUSS = CountNoise(True, 1 / 3), CountNoise(False, 0.4)
 
 
@@ -58,7 +59,7 @@ def test_much_noise_tells_nothing(noise):
 def test_one_centre_will_do():
     none = chance_of_none(np.zeros((1, 3)), np.array([1.0]), np.array([[9]]), LAPLACE)
     assert none[0, 0] < 0.1
-    caps = likely_distances(np.zeros((2, 3)), np.zeros((1, 3)), np.array([1.0]), none, 3)
+    caps = likely_distances(np.zeros((2, 3)), np.zeros((1, 3)), np.array([1.0]), none, LEVELS)
     assert (caps[:, 0] <= 1).all()
 
 
@@ -67,12 +68,12 @@ def test_distances_are_quantiles():
     none = np.ones((3, 2))
     none[1, 0] = 0.0
     centers = np.array([[-10.0, 0.0], [0.0, 0.0], [10.0, 0.0]])
-    caps = likely_distances(centers, centers, np.array([1.0, 2.0]), none, 3)
+    caps = likely_distances(centers, centers, np.array([1.0, 2.0]), none, LEVELS)
     assert (caps[1] <= 1).all()
     assert (np.abs(caps[[0, 2]] - 10) <= 1).all()
     assert (np.diff(caps, axis=1) >= 0).all()
     half = np.where(none == 0, 0.5, 1.0)
-    caps = likely_distances(centers, centers, np.array([1.0, 2.0]), half, 4)
+    caps = likely_distances(centers, centers, np.array([1.0, 2.0]), half, np.array([0.1, 0.4, 0.6, 0.9]))
     assert (caps[:, 2:] > 20).all(), "with chance 1/2 there is no row"
     assert (caps[1, :2] <= 1).all()
 

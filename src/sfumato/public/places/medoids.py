@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
@@ -52,7 +53,7 @@ class Medoids(NamedTuple):
         Sum of the weighted distances of all points to their nearest centres, free ones included.
     labels : int array of shape (n,)
         Position in `indices` of the centre that serves each point, or -1 if a free centre is as near. With
-        several caps, the middle one decides.
+        several caps, the first decides that is as likely exceeded as not.
     """
 
     indices: IntArray
@@ -101,6 +102,7 @@ def k_medoids(
     *,
     free_centres: ArrayLike | None = None,
     caps: ArrayLike | None = None,
+    cap_shares: Sequence[float] | None = None,
     weights: ArrayLike | None = None,
     n_init: int = 2,
     max_iter: int = 100,
@@ -120,8 +122,10 @@ def k_medoids(
     free_centres : array-like of shape (m, d), optional
         Centres that are given in advance.
     caps : array-like of shape (n, q), optional
-        In place of free centres whose places are known: q equally likely distances of each point from the
-        nearest free centre, increasing. Its cost is the mean over them.
+        In place of free centres whose places are known: q likely distances of each point from the nearest
+        free centre, increasing. Its cost is the mean over them.
+    cap_shares : sequence of q floats, optional
+        How likely the distances are. They add up to 1, and by default are all the same.
     weights : array-like of shape (n,), optional
         Weight of each point, at least 0; 1 by default.
     n_init : int
@@ -157,15 +161,16 @@ def k_medoids(
         free = _checked_caps(caps, n)
     # A point is there once for each cap, with a share of its weight. Its first copy is the candidate.
     n_caps = free.shape[1]
-    copies = np.repeat(rows, n_caps, axis=0), np.repeat(sizes / n_caps, n_caps)
-    order, space = arrange(*copies, free.ravel())
+    shares = np.full(n_caps, 1 / n_caps) if cap_shares is None else _checked_shares(cap_shares, caps, n_caps)
+    order, space = arrange(np.repeat(rows, n_caps, axis=0), np.outer(sizes, shares).ravel(), free.ravel())
     position = np.argsort(order)
     candidates = np.ascontiguousarray(position[::n_caps])
     rng = np.random.default_rng(0)
     starts = [None, *(rng.choice(n, k, replace=False) for _ in range(n_init - 1))]
     searches = (_search(space, k, candidates, start, max_iter) for start in starts)
     service = min(searches, key=lambda found: float(space.weights @ found.first))
-    labels = np.where(service.first_slot < k, service.first_slot, -1)[position[n_caps // 2 :: n_caps]]
+    middle = int(np.searchsorted(np.cumsum(shares), 0.5))
+    labels = np.where(service.first_slot < k, service.first_slot, -1)[position[middle::n_caps]]
     return Medoids(order[service.medoids] // n_caps, float(space.weights @ service.first), labels)
 
 
@@ -251,6 +256,15 @@ def _checked_caps(caps: ArrayLike, n: int) -> FloatArray:
         raise ParameterError(f"`caps` must have a row for each of {n} points, got shape {values.shape}")
     if not ((values >= 0) & (values <= LARGEST_BOUND)).all():
         raise ParameterError(f"`caps` must be from 0 to {LARGEST_BOUND:g}, got others")
+    return values
+
+
+def _checked_shares(shares: Sequence[float], caps: ArrayLike | None, n_caps: int) -> FloatArray:
+    values = np.array(shares, dtype=np.float64)
+    if caps is None or values.shape != (n_caps,) or not (values >= 0).all() or abs(values.sum() - 1) > 1e-9:
+        raise ParameterError(
+            f"`cap_shares` must be shares of 1, one for each column of `caps`, got {shares!r}"
+        )
     return values
 
 

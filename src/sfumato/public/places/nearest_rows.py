@@ -24,9 +24,9 @@ from sklearn.neighbors import KDTree
 from sfumato.domain import FloatArray, IntArray
 
 # Tuned: docs/notes/source_target.md, docs/notes/constants.md#source-target
-LIKE_NEIGHBOURS = 8  # centres around which rings are alike
+LIKE_NEIGHBOURS = 16  # centres around which rings are alike
 NEIGHBOUR_REACH = 4 / 3  # how far these may be, in outer radii of the last ring
-LIKE_ALL = 1.0  # weight of all centres beside one neighbour's 1
+LIKE_ALL = 0.3  # weight of all centres beside one neighbour's 1
 LIKE_BESIDE = 1.0  # weight of each ring beside it
 N_SWEEPS = 15  # over neighbours
 FEW = 5  # centres that say as much about one of their rings as all rings together
@@ -112,9 +112,9 @@ def _refitted(
 
 
 def likely_distances(
-    points: FloatArray, centers: FloatArray, edges: FloatArray, none: FloatArray, n_quantiles: int
+    points: FloatArray, centers: FloatArray, edges: FloatArray, none: FloatArray, levels: FloatArray
 ) -> FloatArray:
-    """Quantiles of each point's distance from the nearest row, of shape (n_points, n_quantiles).
+    """Quantiles of each point's distance from the nearest row, of shape (n_points, n_levels).
 
     Where there may be no row near, they are larger than the distance of any two points.
 
@@ -125,13 +125,13 @@ def likely_distances(
     edges : float array of shape (n_rings,)
     none : float array of shape (n, n_rings)
         Chance that each ring holds no row.
-    n_quantiles : int
+    levels : float array of shape (n_levels,)
+        Between 0 and 1.
     """
     n_near = min(N_SERVING, len(centers))
     each = n_near * len(edges) * N_RADII * len(COSINES)
-    levels = 1 - (np.arange(n_quantiles) + 0.5) / n_quantiles
     far = 2 * float(np.linalg.norm(np.ptp(points, axis=0))) + 2 * edges[-1]
-    tree, out = KDTree(centers), np.empty((len(points), n_quantiles))
+    tree, out = KDTree(centers), np.empty((len(points), len(levels)))
     for start in range(0, len(points), max(_BLOCK // each, 1)):
         block = slice(start, start + max(_BLOCK // each, 1))
         to_centers, nearest = tree.query(points[block], n_near)
@@ -142,7 +142,7 @@ def likely_distances(
         order = np.argsort(distances, axis=1, kind="stable")
         beyond = np.cumprod(np.take_along_axis(chances, order, axis=1), axis=1)
         sorted_ = np.pad(np.take_along_axis(distances, order, axis=1), ((0, 0), (0, 1)), constant_values=far)
-        at = (beyond[:, :, None] > levels).sum(axis=1)
+        at = (beyond[:, :, None] > 1 - levels).sum(axis=1)
         out[block] = np.take_along_axis(sorted_, at, axis=1)
     return out
 
@@ -153,7 +153,8 @@ def _ring_distances(to_centers: FloatArray, edges: FloatArray, d: int) -> FloatA
     # A row is not nearer to the point than to its centre, if the point is a centre as well.
     cosines = np.minimum(np.clip(COSINES / np.sqrt(d), -1, 1), a / (2 * r))
     squares = np.maximum(a**2 + r**2 - 2 * a * r * cosines, 0)
-    return np.sqrt(squares).reshape(len(to_centers), -1)
+    distances: FloatArray = np.sqrt(squares).reshape(len(to_centers), -1)
+    return distances
 
 
 def ring_radii(edges: FloatArray, d: int, n_radii: int) -> FloatArray:
