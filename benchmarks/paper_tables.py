@@ -356,16 +356,11 @@ REASONS = {
         "morse",
         "Magic",
     ): f"{RIM}. With six, scikit-learn's mixture without noise is no better (docs/notes/mixtures.md)",
-    ("source_target", "Synthetic 1"): "the number of representatives follows k alone and not the budget",
     (
         "source_target",
         "Synthetic 2",
-    ): "nine of ten targets are those of the non-private choice, the tenth halves another cluster",
-    (
-        "source_target",
-        "MNIST 7 → 1",
-    ): "the source is worth 2 % at most, and means of its rows lie nearer to the "
-    "targets than the rows themselves, so that too few targets are chosen",
+    ): "rings are as wide as a cluster where the source serves most targets, so nothing is seen inside it "
+    "(docs/notes/source_target.md)",
 }
 
 
