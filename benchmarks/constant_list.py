@@ -286,12 +286,15 @@ TUNED: tuple[Tuned, ...] = (
         "cluster.source_target",
         ("SourceTargetClustering",),
         {
-            "SIZE_SHARE": (Fraction(1, 2), Fraction(7, 8)),
-            "NEIGHBOUR": (),
-            "SQUARED_MOVE": (),
-            "LIKELY_MOVE": (),
-            "MOST_SERVED": (),
+            "RING_EDGES": ((0.75, 1.5), (0.25, 0.5, 0.75, 1.0, 1.5)),
+            "RING_SPACING": (),
+            "SHARES": ((1.0,), (0.2,) * 5),
         },
+    ),
+    *group(
+        "public.places.nearest_rows",
+        ("SourceTargetClustering",),
+        {"LIKE_NEIGHBOURS": (), "NEIGHBOUR_REACH": (), "LIKE_ALL": (), "LIKE_BESIDE": (), "FEW": ()},
     ),
     *group("cluster.shared.base", ("private bounds",), {"BOUNDS_SHARE": ()}),
     *group(

@@ -11,6 +11,7 @@ from benchmarks.centre_data import DATA_SETS, METHODS, markdown, short
 from benchmarks.kept import kept
 from benchmarks.kmeans_accuracy import BASE, PEER
 from benchmarks.papers import published
+from benchmarks.source_target import OURS
 from benchmarks.source_target_data import KINDS
 from sfumato import grid_size
 
@@ -248,7 +249,7 @@ def source_rows(measured: dict[str, Any]) -> list[Row]:
     cells = {(r["data"], r["method"], r["budget"], r["k"]): r["cost"] for r in measured.get("rows", [])}
     rows = []
     for data, method, budget, k in cells:
-        if method == "displacement NNA":
+        if method == OURS:
             printed = {
                 shown: standard(
                     thousandths(cells[key]), measured["gan_seeds" if "GAN" in theirs else "seeds"]
@@ -256,7 +257,7 @@ def source_rows(measured: dict[str, Any]) -> list[Row]:
                 for theirs, shown in SOURCE_METHODS.items()
                 for key in [(data, theirs, None if theirs == "target only" else budget, k)]
             }
-            ours = {method: standard(thousandths(cells[data, method, budget, k]), measured["seeds"])}
+            ours = {method: standard(thousandths(cells[data, method, budget, k]), measured["ring_seeds"])}
             rows.append(row(KINDS[data].title, f"{budget}, k {k}", printed, ours))
     return rows
 
@@ -314,7 +315,7 @@ PAPERS = (
         "Source-target clustering, section 6",
         "source_target",
         "The paper prints no number, only curves (Figure 3 and appendix C). So its methods are those that are measured here, "
-        "beside displacement NNA: cost in thousandths. PrivateKmeans is LocalSearchKMeans, DP-GAN a small one in NumPy, "
+        "beside rings, which is ours: cost in thousandths. PrivateKmeans is LocalSearchKMeans, DP-GAN a small one in NumPy, "
         "Superconductivity is replaced by California housing.",
         without="Without data: all 6 pairs of Office, all 12 of Superconductivity.",
     ),
@@ -392,16 +393,11 @@ REASONS = {
         "morse",
         "Magic",
     ): f"{RIM}. With six, scikit-learn's mixture without noise is no better (docs/notes/mixtures.md)",
-    ("source_target", "Synthetic 1"): "the number of representatives follows k alone and not the budget",
     (
         "source_target",
         "Synthetic 2",
-    ): "nine of ten targets are those of the non-private choice, the tenth halves another cluster",
-    (
-        "source_target",
-        "MNIST 7 → 1",
-    ): "the source is worth 2 % at most, and means of its rows lie nearer to the "
-    "targets than the rows themselves, so that too few targets are chosen",
+    ): "rings are as wide as a cluster where the source serves most targets, so nothing is seen inside it "
+    "(docs/notes/source_target.md)",
 }
 
 

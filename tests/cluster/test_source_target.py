@@ -15,7 +15,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from sfumato import Ball, Budget, Ledger, Release, SourceTargetClustering
-from sfumato.cluster.source_target import SANITIZERS, Targets, clipping_radii
+from sfumato.cluster.source_target import SANITIZERS, Targets, ring_edges
 from sfumato.curator import Curator, Table
 from sfumato.domain import Domain
 from sfumato.errors import DataError, ParameterError
@@ -93,6 +93,8 @@ def test_shapes_and_bounds_of_what_is_released(variant, kind, target, rows):
         assert (inside < 1e-8).all()
         assert (model.diff_bound_ is None) == ("bound_share" not in variant)
         assert 1 <= model.n_representatives_ <= len(target)
+        if model.sanitizer == "rings":  # chosen by likely distances
+            continue
         again = k_medoids(target, 3, free_centres=model.sanitized_source_)
         assert model.cost_ == again.cost / len(target)
         assert (model.predict(target) == again.labels).all()
@@ -203,7 +205,7 @@ BAD_PARAMETERS = [
     ({"n_clusters": 0}, "n_clusters"),
     ({"n_clusters": 121}, "`n_clusters` must be an integer from 1 to 120, the number of targets"),
     ({"n_clusters": 2.0}, "n_clusters"),
-    ({"sanitizer": "gan"}, "`sanitizer` must be one of displacement, nna, nas"),
+    ({"sanitizer": "gan"}, "`sanitizer` must be one of rings, nna, nas"),
     ({"t": 0}, "`t`"),
     ({"t": 1.5}, "`t`"),
     ({"gamma": 0}, "`gamma` must be a number between 0 and 1"),
@@ -214,7 +216,7 @@ BAD_PARAMETERS = [
     ({"coreset": 1.1}, "coreset"),
     ({"coreset": 10**400}, "coreset"),
     ({"bound_share": 1.0, "sanitizer": "nas"}, "bound_share"),
-    ({"bound_share": 0.5}, "no bound is known for sanitizer='displacement'"),
+    ({"bound_share": 0.5}, "no bound is known for sanitizer='rings'"),
     ({"sanitizer": "nas", "t": 10**6, "coreset": 0.05}, "`t` must be smaller"),
     ({"bounds": None}, "`bounds` must be given"),
     ({"bounds": (-0.5, 0.5)}, "`target` must lie within `bounds`"),
@@ -377,9 +379,9 @@ def test_line_6_of_nna_as_printed_misses_its_confidence():
 
 
 def test_an_empty_source_hardly_passes():
-    """At most a share gamma of the groups of an empty source is taken for occupied."""
+    """Hardly any group of an empty source is taken for occupied: for "nna", a share gamma at most."""
     target = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
-    for sanitizer, most in (("nna", 0.06), ("displacement", 0.002)):
+    for sanitizer, most in (("nna", 0.06), ("rings", 0.01)):
         for kind in KINDS:
             model = made(sanitizer=sanitizer, coreset=0.02, random_state=0, **kind)
             model.fit(target, np.empty((0, 2)))
@@ -407,9 +409,22 @@ class TestCovering:
         assert targets.sizes.tolist() == [2, 1]
         assert targets.mean_distance == pytest.approx(0.1 / 3)
 
-    def test_radii(self):
+    def test_edges(self):
         domain = Domain.from_bounds((0, 10), 1)
-        line = np.arange(10.0)[:, None]
-        assert clipping_radii(domain, line).tolist() == [4, 3, 2, 2, 2, 2, 2, 2, 3, 4]
-        assert clipping_radii(domain, line[:2]).tolist() == [1, 1]
-        assert clipping_radii(domain, line[:1]).tolist() == [10]
+        assert ring_edges(domain, 0.6).tolist() == pytest.approx([0.5, 1, 1.5])
+        assert ring_edges(domain, 0.0).tolist() == pytest.approx(np.array([0.5, 1, 1.5]) * 1e-5 / 0.6)
+
+
+def test_rings_give_the_expected_cost(target, rows):
+    """With hardly any noise, the expected cost is about the one with the source itself."""
+    model = made(epsilon=200, random_state=0).fit(target, rows)
+    assert model.cost_ == pytest.approx(model.cost(target, rows), rel=0.3)
+
+
+@every_kind
+def test_an_empty_source_costs_little(kind, target):
+    """Rows that only noise shows lead to a choice nearly as good as without a source."""
+    empty = np.empty((0, 2))
+    alone = cost(target, empty, k_medoids(target, 3).indices)
+    models = [made(random_state=seed, **kind).fit(target, empty) for seed in range(10)]
+    assert np.mean([model.cost(target, empty) for model in models]) < 1.1 * alone

@@ -16,7 +16,7 @@ import pytest
 from sfumato.budget import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, row_products, space
 from sfumato.domain.nested import NestedGrid
-from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
+from sfumato.domain.partitions import GaussianCells, Rings, Tree, Voronoi
 from sfumato.domain.sparse import Sparse
 from sfumato.private import aggregates
 from sfumato.private.aggregates.active_sums import ActiveSums
@@ -88,6 +88,10 @@ def group_of(partition, row):
                 if score > best_score:
                     best, best_score = c, score
             return best
+        case Rings(centers=centers, edges=edges):
+            home = group_of(Voronoi(centers), row)
+            ring = sum(sum((row - centers[home]) ** 2) >= edge**2 for edge in edges)
+            return home * len(edges) + ring if ring < len(edges) else -1
         case GaussianCells():  # has its twin in tests/domain/test_partitions.py
             return partition.index(row[None, :])[0]
         case Tree(columns=columns, thresholds=thresholds, children=children):
@@ -101,7 +105,8 @@ def cells_by_hand(partition):
     def twin(rows):
         counts = np.zeros(partition.n_cells, dtype=np.int64)
         for row in rows:
-            counts[group_of(partition, row)] += 1
+            if (group := group_of(partition, row)) >= 0:
+                counts[group] += 1
         return counts
 
     return twin
@@ -291,6 +296,7 @@ MIXTURE = GaussianCells.of(
 )
 LINE = GaussianCells.of(np.full(2, 0.5), np.array([[0.25], [0.75]]), np.array([[[1e-3]], [[4e-2]]]))
 EDGES = np.array([0.25, 0.75, 1.0, 64.0])
+RINGS = Rings(CENTERS, EDGES[:3])
 BOXES = (
     np.array([[-1.0, -1.0], [-1.0, -1.0], [0.0, -2.0], [0.0, -2.0]]),
     np.array([[1.0, 1.0], [0.0, 3.0], [0.5, 0.1], [0.5, 0.1]]),
@@ -431,6 +437,7 @@ EXAMPLES = {
         cells(MIXTURE, MIDDLES),
         cells(TREE, THRESHOLDS),
         cells(VORONOI, MIDDLES, coordinates=UNUSED),
+        cells(RINGS, [np.concatenate([m, m[0] + EDGES]) for m in MIDDLES], coordinates=UNUSED),
     ],
     "Coverage": [coverage(CENTERS, chosen, 1.25) for chosen in (np.empty((0, 2)), -np.ones((1, 2)))],
     "Distances": [

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from tests.worlds import rarely
 
 from sfumato.domain import Grid, partitions, row_products
-from sfumato.domain.partitions import GaussianCells, Subset, Tree, Voronoi
+from sfumato.domain.partitions import GaussianCells, Rings, Subset, Tree, Voronoi
 from sfumato.domain.row_products import project
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.cell_counts import CellCounts
@@ -59,6 +59,7 @@ PARTITIONS = {
     "tree": (grown(4, 6), 4),
     "projected tree": (grown(3, 6, projection=WIDE), 40),
     "root": (Tree.root(), 3),
+    "rings": (Rings(RNG.uniform(-1, 1, size=(7, 4)), np.array([0.5, 1.0, 2.0, 1e3])), 4),
     "voronoi in many columns": (Voronoi(RNG.normal(size=(53, 131))), 131),
     "voronoi of few centres in many columns": (Voronoi(RNG.normal(size=(5, 131))), 131),
 }
@@ -80,7 +81,8 @@ def test_every_row_has_one_group(name):
         index = partition.index(rows)
         assert index.dtype == np.int64
         assert index.shape == (len(rows),)
-        assert ((index >= 0) & (index < partition.n_cells)).all()
+        least = -1 if isinstance(partition, Rings) else 0
+        assert ((index >= least) & (index < partition.n_cells)).all()
 
 
 @every_partition
@@ -132,7 +134,7 @@ def test_kernels_without_the_compiler(name, monkeypatch):
     nearest = ("_fill_nearest_of_few", "_fill_nearest_of_many", "_add_scores", "_four_gaps")
     for kernel in (*nearest, "_fill_projected"):
         monkeypatch.setattr(row_products, kernel, getattr(row_products, kernel).py_func)
-    for kernel in ("_fill_leaves", "_fill_likeliest", "_fill_scores"):
+    for kernel in ("_fill_leaves", "_fill_likeliest", "_fill_rings", "_fill_scores"):
         monkeypatch.setattr(partitions, kernel, getattr(partitions, kernel).py_func)
     assert (partition.index(rows) == expected).all()
 
@@ -143,6 +145,19 @@ def test_voronoi_is_the_nearest_centre(k, d, shift):
     rng = np.random.default_rng(k)
     centers, rows = (shift + rng.normal(size=(n, d)) for n in (k, 2000))
     assert (Voronoi(centers).index(rows) == cdist(rows, centers).argmin(axis=1)).all()
+
+
+def test_rings_are_distances_from_the_nearest_centre():
+    rng = np.random.default_rng(0)
+    centers, rows = (rng.normal(size=(n, 3)) for n in (5, 2000))
+    edges = np.array([0.3, 0.8, 1.5])
+    distances = cdist(rows, centers)
+    ring = np.searchsorted(edges, distances.min(axis=1), side="right")
+    expected = np.where(ring < 3, 3 * distances.argmin(axis=1) + ring, -1)
+    assert (Rings(centers, edges).index(rows) == expected).all()
+    assert set(ring) == {0, 1, 2, 3}
+    on_edges = np.array([[0.0], [1.0], [2.0]])
+    assert Rings(np.zeros((1, 1)), np.array([1.0, 2.0])).index(on_edges).tolist() == [0, 1, -1]
 
 
 def test_voronoi_far_from_the_origin_keeps_its_digits():

@@ -1,7 +1,8 @@
 """Private source-target clustering: choose centres among public targets, given a private source.
 
-The source is sanitised, that is, released as points that represent it. Everything after that, k-medoids with
-these points as free centres, is public.
+The source is sanitised, that is, released as points that represent it, or as noisy counts of rings around
+targets. Everything after that is public: k-medoids with these points as free centres, or with the distances
+from the nearest row that the counts make likely.
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ from sfumato.curator import Questions, nearest_distance_sensitivity, nearest_sen
 from sfumato.curator.holder import rows_of
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.constraints import auto_or, between, none_or, one_of, whole
-from sfumato.domain.partitions import Voronoi
+from sfumato.domain.partitions import Rings, Voronoi
 from sfumato.domain.scaling import Scale
 from sfumato.errors import ParameterError
 from sfumato.public.models import SourceTargetModel
 from sfumato.public.places.coverings import cover
 from sfumato.public.places.medoids import k_medoids
+from sfumato.public.places.nearest_rows import CountNoise, chance_of_none, likely_distances, ring_radii
 
-Sanitizer = Literal["displacement", "nna", "nas"]
-SANITIZERS = ("displacement", "nna", "nas")
+Sanitizer = Literal["rings", "nna", "nas"]
+SANITIZERS = ("rings", "nna", "nas")
 
 # Tuned: docs/notes/source_target.md, docs/notes/constants.md#source-target
-SIZE_SHARE = Fraction(3, 4)  # which groups hold rows at all matters more than where in a group they lie
-NEIGHBOUR = 4  # displacements are clipped to the distance of this neighbour among the representatives
-SQUARED_MOVE, LIKELY_MOVE = 0.5, 0.3  # of a group's mean, in radii
-MOST_SERVED = 10  # targets that each row of a group may serve if its place in the group is not known
+RING_EDGES = (0.5, 1.0, 1.5)  # outer radii, and ...
+RING_SPACING = (
+    0.6  # ... maximum distance of a target from its representative, in mean distances without a source
+)
+SHARES = (0.3, 0.3, 0.2, 0.15, 0.04, 0.01)  # of likely distances from the nearest row, from near to far
 
+NEIGHBOURS = 4  # representatives that a released place is away from
 LEAST_SPACING = 1e-6  # of the domain's diameter, where representatives coincide
 MOST_LISTED = 2**27  # numbers in the lists of nearest rows: about 1 GB
 
@@ -51,13 +55,14 @@ class Targets(NamedTuple):
     representatives: FloatArray  # (n_representatives, d)
     sizes: IntArray  # (n_representatives,); number of points that each represents
     mean_distance: float  # mean distance of the points from their representatives
+    spacing: float  # maximum distance of a point from its representative
 
     @classmethod
     def covered(cls, points: FloatArray, diameter: float) -> Targets:
         """Choose representatives so that no point is farther than `diameter` from its own."""
         indices, labels = cover(points, diameter)
         gaps = np.linalg.norm(points - points[indices][labels], axis=1)
-        return cls(points, points[indices], np.bincount(labels), float(gaps.mean()))
+        return cls(points, points[indices], np.bincount(labels), float(gaps.mean()), diameter)
 
 
 class SourceTargetClustering(PrivateEstimator):
@@ -71,20 +76,20 @@ class SourceTargetClustering(PrivateEstimator):
     ----------
     n_clusters : int
         Number of targets to choose.
-    sanitizer : {"displacement", "nna", "nas"}
-        How the source is sanitised. "displacement" counts the rows nearest to each representative target and
-        sums their displacements from it; "nna" sums the rows themselves [1]; "nas" averages the `t` rows
-        nearest to each representative [1].
+    sanitizer : {"rings", "nna", "nas"}
+        How the source is sanitised. "rings" counts the rows nearest to each representative target by their
+        distance from it; "nna" sums these rows [1]; "nas" averages the `t` rows nearest to each
+        representative [1].
     t : int
         Number of rows to average, for "nas".
     coreset : float or "auto"
         Maximum distance of a target from its representative, which is another target, as a share of the
         domain's diameter, from 0 to 1. "auto" takes the mean distance of the targets to the nearest of
-        `n_clusters` of them, chosen without a source.
+        `n_clusters` of them, chosen without a source; for "rings", 0.6 times as much. The outer radii of the
+        three rings are 5/6, 5/3 and 5/2 of the maximum distance.
     gamma : float
-        Between 0 and 1. For "displacement": expected share of sanitised points that represent no row. For
-        "nna": probability that a group without rows is taken for one with rows. For "nas": probability that
-        ``diff_bound_`` fails.
+        Between 0 and 1. For "nna": probability that a group without rows is taken for one with rows. For
+        "nas": probability that ``diff_bound_`` fails.
     bound_share : float
         Share of the budget that pays for ``diff_bound_``, for "nas". With 0 there is no bound.
 
@@ -94,10 +99,11 @@ class SourceTargetClustering(PrivateEstimator):
         The chosen targets.
     cluster_centers_ : ndarray of shape (n_clusters, d)
     sanitized_source_ : ndarray of shape (m, d)
-        Points that represent the source.
+        Points that represent the source. For "rings", one for each representative that likely has a row near
+        it, at the likely distance; in which direction is not known.
     cost_ : float
-        Mean distance of the targets to the nearest chosen target or sanitised point. `cost` gives the cost
-        with the source itself.
+        Mean distance of the targets to the nearest chosen target or sanitised point; for "rings", the
+        expected mean distance given the noisy counts. `cost` gives the cost with the source itself.
     n_representatives_ : int
     diff_bound_ : float or None
         With probability 1 - `gamma`, and for every choice of targets, the cost with the sanitised source
@@ -105,11 +111,10 @@ class SourceTargetClustering(PrivateEstimator):
 
     Privacy
     -------
-    Unit: one row of the source added or removed. "displacement": step "sizes", noisy counts of disjoint
-    groups; step "displacements", their noisy sums. "nna": step "groups", noisy sizes and sums. "nas": step
-    "averages", noisy sums of the rows nearest to each representative; step "distance" if `bound_share` is
-    positive. They compose to the budget. Public inputs: all parameters, and the target. Not private: `cost`
-    and `predict`. Proof: docs/proofs/source_target.md.
+    Unit: one row of the source added or removed. "rings": step "rings", noisy counts of disjoint groups.
+    "nna": step "groups", noisy sizes and sums. "nas": step "averages", noisy sums of the rows nearest to each
+    representative; step "distance" if `bound_share` is positive. They compose to the budget. Public inputs:
+    all parameters, and the target. Not private: `cost` and `predict`. Proof: docs/proofs/source_target.md.
 
     References
     ----------
@@ -133,7 +138,7 @@ class SourceTargetClustering(PrivateEstimator):
     _takes_sparse = False
 
     n_clusters: int = parameter(whole(), default=8)
-    sanitizer: Sanitizer = parameter(one_of(*SANITIZERS), default="displacement")
+    sanitizer: Sanitizer = parameter(one_of(*SANITIZERS), default="rings")
     _: KW_ONLY
     t: int = parameter(whole(10**6), default=150)
     coreset: float | Auto = parameter(auto_or(between(0, 1)), default="auto")
@@ -219,15 +224,15 @@ class SourceTargetClustering(PrivateEstimator):
     def _spacing(self, points: FloatArray, domain: Domain) -> float:
         """Maximum distance of a target from its representative."""
         if self.coreset == "auto":
-            return k_medoids(points, int(self.n_clusters), n_init=1).cost / len(points)
+            alone = k_medoids(points, int(self.n_clusters), n_init=1).cost / len(points)
+            return RING_SPACING * alone if self.sanitizer == "rings" else alone
         return float(self.coreset) * 2 * domain.reach
 
     def _plan(self, domain: Domain, targets: Targets) -> Plan:
-        sums = sums_sensitivity(domain)
-        if self.sanitizer == "displacement":
-            return Plan(Step("sizes", SIZE_SHARE), Step("displacements", 1 - SIZE_SHARE, sensitivity=sums))
+        if self.sanitizer == "rings":
+            return Plan(Step("rings", 1))
         if self.sanitizer == "nna":
-            return Plan(Step("groups", 1, sensitivity=sums))
+            return Plan(Step("groups", 1, sensitivity=sums_sensitivity(domain)))
         n_representatives = len(targets.representatives)
         if n_representatives * self.t * (1 + domain.n_features) > MOST_LISTED:
             raise ParameterError(
@@ -245,14 +250,16 @@ class SourceTargetClustering(PrivateEstimator):
         )
 
     def _choose(self, targets: Targets, curator: Questions) -> SourceTargetModel:
-        bound = None
-        if self.sanitizer == "displacement":
-            sanitized = displaced(curator, targets, self.gamma)
+        bound = caps = shares = None
+        if self.sanitizer == "rings":
+            (sanitized, caps), shares = ringed(curator, targets), SHARES
         elif self.sanitizer == "nna":
             sanitized = noisy_neighbours(curator, targets.representatives, self.gamma)
         else:
             sanitized, bound = self._averaged(curator, targets)
-        chosen = k_medoids(targets.points, int(self.n_clusters), free_centres=sanitized)
+        chosen = k_medoids(
+            targets.points, int(self.n_clusters), free_centres=sanitized, caps=caps, cap_shares=shares
+        )
         return SourceTargetModel(
             targets.points[chosen.indices],
             chosen.indices,
@@ -285,45 +292,38 @@ class SourceTargetClustering(PrivateEstimator):
         return sanitized, min(max(bound, 0.0), 2 * curator.domain.reach)
 
 
-def displaced(curator: Questions, targets: Targets, gamma: float) -> FloatArray:
-    """Representatives near rows, moved to the noisy means of these rows.
+def ringed(curator: Questions, targets: Targets) -> tuple[FloatArray, FloatArray]:
+    """Where rows likely are, and quantiles of each target's distance from the nearest row.
 
-    Three quarters of the budget show which groups of nearest rows are not empty. The last quarter shows where
-    the rows are, by sums of displacements, clipped to a radius that depends on the representatives.
+    Rows are counted in rings around the nearest representative. All else is public.
     """
     representatives = targets.representatives
-    groups = Voronoi(representatives)
-    noisy_sizes = curator.cells("sizes", groups).values
-    radii = clipping_radii(curator.domain, representatives)
-    noisy = curator.sums("displacements", groups, representatives, radii)
-    visible = noisy_sizes >= _standing_out(curator, groups, noisy_sizes, gamma)
-    sizes = np.maximum(noisy_sizes, 1)
-    trust = _trust(sizes, noisy.sum_std / radii, representatives.shape[1])
-    # A row that may be anywhere in its group must not count as serving many targets.
-    kept = visible & ((trust >= 0.5) | (targets.sizes <= MOST_SERVED * sizes))
-    means = noisy.sums[kept] / (sizes * radii)[kept, None]
-    moves = _likely_moves(means, trust[kept]) * radii[kept, None]
-    return curator.domain.clip(representatives[kept] + moves)
+    edges = ring_edges(curator.domain, targets.spacing)
+    noisy = curator.cells("rings", Rings(representatives, edges))
+    noise = CountNoise(noisy.record.mechanism == "discrete Laplace", float(noisy.record.scale))
+    none = chance_of_none(representatives, edges, noisy.values.reshape(-1, len(edges)), noise)
+    levels = np.cumsum(SHARES) - np.array(SHARES) / 2
+    caps = likely_distances(targets.points, representatives, edges, none, levels)
+    return curator.domain.clip(_likely_places(representatives, edges, none)), caps
 
 
-def _trust(sizes: IntArray, sum_std: FloatArray, d: int) -> FloatArray:
-    """Share of the squared length of a noisy mean displacement, in radii, that is not noise."""
-    noise = d * (sum_std / sizes) ** 2
-    trust: FloatArray = SQUARED_MOVE / (SQUARED_MOVE + noise)
-    return trust
+def ring_edges(domain: Domain, spacing: float) -> FloatArray:
+    """Outer radii of the rings around representatives."""
+    return np.array(RING_EDGES) * max(spacing, LEAST_SPACING * 2 * domain.reach) / RING_SPACING
 
 
-def _likely_moves(means: FloatArray, trust: FloatArray) -> FloatArray:
-    """Noisy mean displacements in radii, shrunk by the share that is noise.
-
-    Shrinking to zero would claim that a row lies on the target itself. So the likely distance is kept, in the
-    remaining direction.
-    """
-    moves: FloatArray = trust[:, None] * means
-    norms = np.linalg.norm(moves, axis=1)
-    longer = np.maximum(norms, LIKELY_MOVE * np.sqrt(1 - trust))
-    moves *= (longer / np.maximum(norms, 1e-300))[:, None]
-    return moves
+def _likely_places(representatives: FloatArray, edges: FloatArray, none: FloatArray) -> FloatArray:
+    """One place for each representative that likely has rows: in its first such ring, away from others."""
+    rows = none < 0.5  # (n, n_rings)
+    n_near = min(NEIGHBOURS, len(representatives) - 1)
+    nearest = KDTree(representatives).query(representatives, n_near + 1)[1]
+    away = representatives - representatives[nearest].mean(axis=1)
+    lengths = np.linalg.norm(away, axis=1)
+    first = np.eye(representatives.shape[1])[0]
+    directions = np.where(lengths[:, None] > 0, away / np.maximum(lengths, 1e-300)[:, None], first)
+    radii = ring_radii(edges, representatives.shape[1], 1)[rows.argmax(axis=1)]
+    places: FloatArray = (representatives + radii * directions)[rows.any(axis=1)]
+    return places
 
 
 def noisy_neighbours(curator: Questions, representatives: FloatArray, gamma: float) -> FloatArray:
@@ -335,26 +335,3 @@ def noisy_neighbours(curator: Questions, representatives: FloatArray, gamma: flo
     quantile = curator.threshold_for("groups", groups, gamma * len(origins))
     kept = noisy.sizes >= 1 + quantile * noisy.size_std / curator.noise_std("groups")
     return domain.clip(domain.middle + noisy.sums[kept] / noisy.sizes[kept, None])
-
-
-def clipping_radii(domain: Domain, representatives: FloatArray) -> FloatArray:
-    """Distance of each representative to its fourth neighbour: public, and about the width of its group."""
-    n_neighbours = min(NEIGHBOUR, len(representatives) - 1)
-    distances: FloatArray = KDTree(representatives).query(representatives, 1 + n_neighbours)[0][:, -1]
-    diameter = 2 * domain.reach
-    return np.maximum(distances, LEAST_SPACING * diameter) if n_neighbours else np.array([diameter])
-
-
-def _standing_out(curator: Questions, groups: Voronoi, noisy_sizes: IntArray, gamma: float) -> int:
-    """Least threshold at which, on average, a share gamma of the groups above it are empty.
-
-    This is the rule of Benjamini and Hochberg (1995), with the exact tail of the noise and assuming that all
-    groups could be empty. Every pass raises the threshold, and fewer groups are above it.
-    """
-    n_above = len(noisy_sizes)
-    while True:
-        threshold = curator.threshold_for("sizes", groups, gamma * max(n_above, 1))
-        still_above = int((noisy_sizes >= threshold).sum())
-        if still_above == n_above or not still_above:
-            return threshold
-        n_above = still_above

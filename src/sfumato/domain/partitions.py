@@ -76,6 +76,45 @@ class Voronoi:
 
 
 @dataclass(frozen=True, eq=False)
+class Rings:
+    """Each row belongs to a ring around the nearest public centre; beyond the last ring, to no group.
+
+    Ring r of centre c is group ``c * n_rings + r``. It holds distances in ``[edges[r-1], edges[r])``, the
+    first from 0.
+
+    Parameters
+    ----------
+    centers : float array of shape (k, d)
+    edges : float array of shape (n_rings,)
+        Outer radii: positive, increasing.
+
+    Examples
+    --------
+    >>> rings = Rings(np.array([[0.0], [10.0]]), np.array([1.0, 3.0]))
+    >>> rings.index(np.array([[0.5], [-2.0], [10.0], [4.0]]))
+    array([ 0,  1,  2, -1])
+    """
+
+    centers: FloatArray
+    edges: FloatArray
+
+    @property
+    def n_cells(self) -> int:
+        """Number of groups."""
+        return len(self.centers) * len(self.edges)
+
+    @cached_property
+    def _nearest(self) -> Voronoi:
+        return Voronoi(self.centers)
+
+    def index(self, rows: FloatArray) -> IntArray:
+        """Ring of each row, or -1."""
+        out = self._nearest.index(rows)
+        _fill_rings(rows, self.centers, self.edges**2, out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
 class Joined:
     """Groups of another partition, joined to fewer.
 
@@ -370,6 +409,21 @@ def _exp(exponent: float) -> float:
     for _ in range(6):
         value *= value
     return value
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_rings(rows: FloatArray, centers: FloatArray, squared_edges: FloatArray, out: IntArray) -> None:
+    """Replace the centre of each row by its ring. Squares are added up column by column."""
+    n_rings = squared_edges.shape[0]
+    for i in range(rows.shape[0]):
+        center, squares = out[i], 0.0
+        for j in range(rows.shape[1]):
+            gap = rows[i, j] - centers[center, j]
+            squares += gap * gap
+        ring = 0
+        while ring < n_rings and not squares < squared_edges[ring]:
+            ring += 1
+        out[i] = center * n_rings + ring if ring < n_rings else -1
 
 
 @numba.njit(cache=True, nogil=True)

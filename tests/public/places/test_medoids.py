@@ -1,5 +1,7 @@
 """Greedy start, swaps and their kernels against the obvious loops over a matrix of distances."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -164,6 +166,43 @@ def test_free_centres_only_help():
     assert run(points, 5, np.empty((0, 2)), None).cost == run(points, 5, None, None).cost
 
 
+def test_several_caps_cost_their_mean():
+    """A point with several caps costs the mean over them, for the best choice too."""
+    points, _, weights = world(n=40, weighted=True)
+    caps = np.sort(np.random.default_rng(0).uniform(0, 2, size=(40, 3)), axis=1)
+    found = k_medoids(points, 2, caps=caps, weights=weights)
+
+    def cost(chosen):
+        to_chosen = np.linalg.norm(points[:, None] - points[list(chosen)], axis=2).min(axis=1)
+        return weights @ np.minimum(to_chosen[:, None], caps).mean(axis=1)
+
+    assert found.cost == pytest.approx(cost(found.indices))
+    assert found.cost <= min(cost(pair) for pair in combinations(range(40), 2)) * 1.02
+    to_chosen = np.linalg.norm(points[:, None] - points[found.indices], axis=2)
+    assert ((found.labels >= 0) == (to_chosen.min(axis=1) < caps[:, 1])).all()
+
+
+def test_caps_with_shares():
+    points = world(n=30)[0]
+    caps = np.sort(np.random.default_rng(0).uniform(0, 2, size=(30, 2)), axis=1)
+    twice = k_medoids(points, 3, caps=caps[:, [0, 1, 1, 1]])
+    found = k_medoids(points, 3, caps=caps, cap_shares=(0.25, 0.75))
+    assert found.cost == pytest.approx(twice.cost)
+    assert sorted(found.indices) == sorted(twice.indices)
+    assert (found.labels == twice.labels).all()
+
+
+def test_one_cap_is_a_distance_from_free_centres():
+    points, free, weights = world(n=150, n_free=5, weighted=True)
+    capped = k_medoids(points, 6, caps=caps_of(points, free)[:, None], weights=weights)
+    assert capped.indices.tolist() == run(points, 6, free, weights).indices.tolist()
+
+
+def test_copies_of_a_point_are_no_candidates():
+    found = k_medoids(np.eye(3), 3, caps=np.full((3, 7), 0.1))
+    assert sorted(found.indices.tolist()) == [0, 1, 2]
+
+
 def test_is_deterministic_and_leaves_its_input_alone():
     points, free, weights = world(n=150, n_free=5, weighted=True)
     copies = points.copy(), free.copy(), weights.copy()
@@ -230,6 +269,15 @@ BAD = {
     "free_centres of other columns": {"free_centres": [[1.0, 2.0]]},
     "free_centres not finite": {"free_centres": [[np.nan] * 4]},
     "free_centres of one dimension": {"free_centres": [1.0, 2.0]},
+    "caps negative": {"caps": [[-1.0]] * 4},
+    "caps infinite": {"caps": [[np.inf]] * 4},
+    "caps of another length": {"caps": [[1.0]] * 3},
+    "caps of one dimension": {"caps": [1.0] * 4},
+    "caps without columns": {"caps": np.empty((4, 0))},
+    "caps not numbers": {"caps": [["a"]] * 4},
+    "cap_shares of another length": {"caps": [[1.0]] * 4, "cap_shares": (0.5, 0.5)},
+    "cap_shares that are not shares": {"caps": [[1.0, 2.0]] * 4, "cap_shares": (0.5, 0.6)},
+    "cap_shares without caps": {"cap_shares": (1.0,)},
     "weights negative": {"weights": [1, 1, 1, -1]},
     "weights not finite": {"weights": [1, 1, 1, np.nan]},
     "weights of another length": {"weights": [1, 1, 1]},

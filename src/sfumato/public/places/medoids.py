@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
@@ -51,7 +52,8 @@ class Medoids(NamedTuple):
     cost : float
         Sum of the weighted distances of all points to their nearest centres, free ones included.
     labels : int array of shape (n,)
-        Position in `indices` of the centre that serves each point, or -1 if a free centre is as near.
+        Position in `indices` of the centre that serves each point, or -1 if a free centre is as near. With
+        several caps, the first decides that is as likely exceeded as not.
     """
 
     indices: IntArray
@@ -99,6 +101,8 @@ def k_medoids(
     k: int,
     *,
     free_centres: ArrayLike | None = None,
+    caps: ArrayLike | None = None,
+    cap_shares: Sequence[float] | None = None,
     weights: ArrayLike | None = None,
     n_init: int = 2,
     max_iter: int = 100,
@@ -117,6 +121,11 @@ def k_medoids(
         From 1 to n.
     free_centres : array-like of shape (m, d), optional
         Centres that are given in advance.
+    caps : array-like of shape (n, q), optional
+        In place of free centres whose places are known: q likely distances of each point from the nearest
+        free centre, increasing. Its cost is the mean over them.
+    cap_shares : sequence of q floats, optional
+        How likely the distances are. They add up to 1, and by default are all the same.
     weights : array-like of shape (n,), optional
         Weight of each point, at least 0; 1 by default.
     n_init : int
@@ -146,15 +155,23 @@ def k_medoids(
     _check_integer("n_init", n_init, 1, _MOST_ROUNDS)
     _check_integer("max_iter", max_iter, 0, _MOST_ROUNDS)
     sizes = np.ones(n) if weights is None else _checked_weights(weights, n)
-    caps = _caps(rows, None if free_centres is None else _table("free_centres", free_centres, d))
-    order, space = arrange(rows, sizes, caps)
+    if caps is None:
+        free = _caps(rows, None if free_centres is None else _table("free_centres", free_centres, d))[:, None]
+    else:
+        free = _checked_caps(caps, n)
+    # A point is there once for each cap, with a share of its weight. Its first copy is the candidate.
+    n_caps = free.shape[1]
+    shares = np.full(n_caps, 1 / n_caps) if cap_shares is None else _checked_shares(cap_shares, caps, n_caps)
+    order, space = arrange(np.repeat(rows, n_caps, axis=0), np.outer(sizes, shares).ravel(), free.ravel())
     position = np.argsort(order)
+    candidates = np.ascontiguousarray(position[::n_caps])
     rng = np.random.default_rng(0)
     starts = [None, *(rng.choice(n, k, replace=False) for _ in range(n_init - 1))]
-    searches = (_search(space, k, position, start, max_iter) for start in starts)
+    searches = (_search(space, k, candidates, start, max_iter) for start in starts)
     service = min(searches, key=lambda found: float(space.weights @ found.first))
-    labels = np.where(service.first_slot < k, service.first_slot, -1)[position]
-    return Medoids(order[service.medoids], float(space.weights @ service.first), labels)
+    middle = int(np.searchsorted(np.cumsum(shares), 0.5))
+    labels = np.where(service.first_slot < k, service.first_slot, -1)[position[middle::n_caps]]
+    return Medoids(order[service.medoids] // n_caps, float(space.weights @ service.first), labels)
 
 
 def _search(space: Space, k: int, position: IntArray, start: IntArray | None, max_iter: int) -> Service:
@@ -230,6 +247,27 @@ def _checked_weights(weights: ArrayLike, n: int) -> FloatArray:
     return values
 
 
+def _checked_caps(caps: ArrayLike, n: int) -> FloatArray:
+    try:
+        values = np.array(caps, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"`caps` must be numbers, got {type(caps).__name__}") from None
+    if values.ndim != 2 or len(values) != n or not values.shape[1]:
+        raise ParameterError(f"`caps` must have a row for each of {n} points, got shape {values.shape}")
+    if not ((values >= 0) & (values <= LARGEST_BOUND)).all():
+        raise ParameterError(f"`caps` must be from 0 to {LARGEST_BOUND:g}, got others")
+    return values
+
+
+def _checked_shares(shares: Sequence[float], caps: ArrayLike | None, n_caps: int) -> FloatArray:
+    values = np.array(shares, dtype=np.float64)
+    if caps is None or values.shape != (n_caps,) or not (values >= 0).all() or abs(values.sum() - 1) > 1e-9:
+        raise ParameterError(
+            f"`cap_shares` must be shares of 1, one for each column of `caps`, got {shares!r}"
+        )
+    return values
+
+
 def _check_integer(name: str, value: int, least: int, most: int, why: str = "") -> None:
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or not least <= value <= most:
@@ -294,7 +332,7 @@ def _take_greedily(space: Space, service: Service, position: IntArray) -> None:
     # Gains only fall as medoids are added, so a gain computed earlier is an upper bound. A candidate whose
     # up-to-date gain is still on top is the best. Ties go to the smallest index.
     k, n = service.medoids.shape[0], position.shape[0]
-    boxes, squares = np.empty(space.starts.shape[0] - 1), np.empty(n)
+    boxes, squares = np.empty(space.starts.shape[0] - 1), np.empty(space.caps.shape[0])
     heap = [(-_gain(space, service, position[c], boxes, squares), c) for c in range(n)]
     heapq.heapify(heap)
     computed_at = np.zeros(n, dtype=np.int64)
@@ -377,10 +415,10 @@ def add_candidate(
 def _swap(space: Space, service: Service, position: IntArray, max_iter: int) -> None:
     # Every swap that saves is made at once. The search ends when no candidate has saved since the last swap.
     n, k = position.shape[0], service.medoids.shape[0]
-    boxes, squares = np.empty(space.starts.shape[0] - 1), np.empty(n)
+    boxes, squares = np.empty(space.starts.shape[0] - 1), np.empty(space.caps.shape[0])
     losses = np.empty(k + 1)
     cost = removal_losses(space, service, losses)
-    is_medoid = np.zeros(n, dtype=np.bool_)
+    is_medoid = np.zeros(space.caps.shape[0], dtype=np.bool_)
     for slot in range(k):
         is_medoid[service.medoids[slot]] = True
     last_swap = 0
