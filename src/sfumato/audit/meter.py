@@ -461,7 +461,7 @@ def meter_estimator(
     --------
     >>> from sfumato import DPM
     >>> for found in meter_estimator(DPM(epsilon=1), [PAIRS["outlier"]]):
-    ...     print(found.broken, found.share > 0.9)
+    ...     print(found.broken, found.share > 0.8)
     False True
     """
     for pair in pairs:
