@@ -294,7 +294,7 @@ TUNED: tuple[Tuned, ...] = (
     *group(
         "public.places.nearest_rows",
         ("SourceTargetClustering",),
-        {"LIKE_NEIGHBOURS": (), "NEIGHBOUR_REACH": (), "LIKE_ALL": (), "LIKE_BESIDE": (), "FEW": ()},
+        {"LIKE_NEIGHBOURS": (), "LIKE_ALL": ()},
     ),
     *group("cluster.shared.base", ("private bounds",), {"BOUNDS_SHARE": ()}),
     *group(

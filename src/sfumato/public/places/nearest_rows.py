@@ -25,12 +25,12 @@ from sfumato.domain import FloatArray, IntArray
 
 # Tuned: docs/notes/source_target.md, docs/notes/constants.md#source-target
 LIKE_NEIGHBOURS = 16  # centres around which rings are alike
-NEIGHBOUR_REACH = 4 / 3  # how far these may be, in outer radii of the last ring
 LIKE_ALL = 0.3  # weight of all centres beside one neighbour's 1
+
+NEIGHBOUR_REACH = 4 / 3  # how far neighbours may be, in outer radii of the last ring
 LIKE_BESIDE = 1.0  # weight of each ring beside it
 N_SWEEPS = 15  # over neighbours
 FEW = 5  # centres that say as much about one of their rings as all rings together
-
 N_SERVING = 20  # nearest centres of a point whose rings may hold the nearest row
 N_RADII = 2  # places in a ring across its width ...
 COSINES = np.array([-1.0, 0.0, 1.0]) * np.sqrt(1.5)  # ... and around it, times 1 / sqrt(d): variance 1 / d
