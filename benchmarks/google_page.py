@@ -8,8 +8,7 @@ import numpy as np
 
 from benchmarks.centre_data import markdown
 from benchmarks.diffprivlib_peer import prepare
-from benchmarks.kmeans_accuracy import spread
-from benchmarks.neutral import N_STARTS, Row, Table, inertia_of_kmeans, row_of, rows_of, shown_peer
+from benchmarks.neutral import N_STARTS, Row, Table, inertia_of_kmeans, row_of, rows_of, shown, shown_peer
 from benchmarks.papers import published
 from sfumato import Ball
 
@@ -72,15 +71,7 @@ def google_at(row: Row) -> float | None:
 def render(measured: dict[str, Any]) -> str:
     rows = measured["rows"]
     lines = [
-        [
-            f"{row['data']}, {row['rows']:,} x {row['columns']}",
-            str(row["k"]),
-            f"**{spread(row['ratio'])}**",
-            row["method"],
-            f"{row['seconds']:.1f}",
-            "" if google_at(row) is None else f"{google_at(row):g}",
-            shown_peer(row),
-        ]
+        [*shown(row), "" if google_at(row) is None else f"{google_at(row):g}", shown_peer(row)]
         for row in rows
     ]
     return "\n".join(

@@ -5,8 +5,7 @@ from typing import Any
 
 from benchmarks.centre_data import markdown
 from benchmarks.diffprivlib_peer import prepare
-from benchmarks.kmeans_accuracy import spread
-from benchmarks.neutral import Table, inertia_of_kmeans, min_max, row_of, rows_of, shown_peer
+from benchmarks.neutral import Table, inertia_of_kmeans, min_max, row_of, rows_of, shown, shown_peer
 
 TABLES, KS = {"shuttle": "Shuttle", "covertype": "Covertype"}, (10, 20, 40)
 EPSILON, DELTA = 1.0, 1e-5
@@ -27,17 +26,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 def render(measured: dict[str, Any]) -> str:
     rows = measured["rows"]
-    lines = [
-        [
-            f"{row['data']}, {row['rows']:,} x {row['columns']}",
-            str(row["k"]),
-            f"**{spread(row['ratio'])}**",
-            row["method"],
-            f"{row['seconds']:.1f}",
-            shown_peer(row),
-        ]
-        for row in rows
-    ]
+    lines = [[*shown(row), shown_peer(row)] for row in rows]
     return "\n".join(
         [
             "## Tables of the paper on hierarchically separated trees",

@@ -96,5 +96,11 @@ def row_of(
     return row
 
 
+def shown(row: Row) -> list[str]:
+    """Cells of a line: the table, the number of clusters, and what ours did."""
+    table = f"{row['data']}, {row['rows']:,} x {row['columns']}"
+    return [table, str(row["k"]), f"**{spread(row['ratio'])}**", row["method"], f"{row['seconds']:.1f}"]
+
+
 def shown_peer(row: Row) -> str:
     return spread(row[PEER]) if PEER in row else ""

@@ -37,7 +37,7 @@ from sfumato import (
     estimate_levels,
 )
 from sfumato.audit import PAIRS, Pair, meter, meter_estimator, worst_neighbour
-from sfumato.audit.meter import StepLoss, _p_value, step_loss, total_loss
+from sfumato.audit.step_losses import StepLoss, _p_value, step_loss, total_loss
 from sfumato.audit.tape import Answer, same
 from sfumato.budget import Plan, Record, Sensitivity, Step
 from sfumato.domain import Grid

@@ -3,9 +3,10 @@
 from sfumato.audit.attack import AuditResult, audit, audit_estimator, compare
 from sfumato.audit.features import features
 from sfumato.audit.limits import lower_bound
-from sfumato.audit.meter import MeterResult, StepLoss, meter, meter_estimator
+from sfumato.audit.meter import MeterResult, meter, meter_estimator
 from sfumato.audit.pairs import PAIRS, Pair
 from sfumato.audit.search import worst_neighbour
+from sfumato.audit.step_losses import StepLoss
 
 __all__ = [
     "PAIRS",

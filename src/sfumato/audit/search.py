@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
 
-from sfumato.audit.meter import MeterResult, meter_estimator, path_losses, total_loss
+from sfumato.audit.meter import MeterResult, meter_estimator, path_losses
 from sfumato.audit.pairs import HIGH, LOW, MAX_ROWS, Pair
+from sfumato.audit.step_losses import total_loss
 from sfumato.audit.tape import Tape, watched
 from sfumato.cluster import PrivateClusterer
 from sfumato.domain import FloatArray

@@ -38,6 +38,7 @@ T = TypeVar("T")
 Exact: TypeAlias = IntArray | Mapping[Any, int]
 Run: TypeAlias = Callable[[Any], Any]
 
+SAMPLERS = {"discrete Laplace": discrete_laplace, "discrete Gaussian": discrete_gaussian}
 NOT_THE_NOISE = "step {!r}: the answer is not the exact value with noise of the recorded scale"
 MORE_ENTRIES = "step {!r}: more entries may change than the plan pays for"
 OTHER_ANSWER = "{}: the answer depends on the table beyond its noise"
@@ -124,8 +125,8 @@ class MeteredCurator(Curator):
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:
         bits, exact = deepcopy(self._entropy), raw.copy()
         found = super()._noisy(record, raw)
-        sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
-        self._check(record, found.values, exact + sample(record.scale, raw.size, bits).reshape(raw.shape))
+        noise = SAMPLERS[record.mechanism](record.scale, raw.size, bits).reshape(raw.shape)
+        self._check(record, found.values, exact + noise)
         return Noisy(self._tape.exchange(record, exact, found.values), record)
 
     def _choose(self, record: Record, raw_scores: IntArray) -> int:
@@ -193,8 +194,7 @@ for _name in ("nearest", "nearest_distance", "splits", "select", "term_counts", 
 
 
 def _passing(raw: IntArray, record: Record, threshold: int, bits: Entropy) -> tuple[IntArray, IntArray]:
-    sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
-    noisy = raw + sample(record.scale, raw.size, bits)
+    noisy = raw + SAMPLERS[record.mechanism](record.scale, raw.size, bits)
     passing = np.flatnonzero(noisy >= threshold)
     return passing, noisy[passing]
 
