@@ -255,6 +255,21 @@ def test_config_file_and_command_line(call, stays):
     assert Release.load("third.json").columns == ("east",)
 
 
+@pytest.mark.parametrize(
+    ("budget", "clusters", "expected"),
+    [
+        (["--epsilon", 2, "--delta", 1e-6], [], ("PrivateKMeans", "auto")),
+        (["--epsilon", 2, "--delta", 1e-6], ["--clusters", 3], ("PrivateKMeans", 3)),
+        (["--rho", 0.5], ["--clusters", 3], ("PrivateKMeans", 3)),
+        (["--epsilon", 2], ["--clusters", 3], ("DPM", 3)),
+    ],
+)
+def test_the_usual_method(call, stays, budget, clusters, expected):
+    call("fit", stays, *COLUMNS, *budget, *clusters, "--quiet")
+    release = Release.load("release.json")
+    assert (release.method, release.parameters["n_clusters"]) == expected
+
+
 def test_lists_in_a_config_file(call, stays):
     Path("run.toml").write_text('columns = ["east", "north"]\nbounds = [0, 40]\nepsilon = 1\nclusters = 3\n')
     call("fit", stays, "--config", "run.toml", "--method", "grid-kmeans", "--quiet")

@@ -214,7 +214,7 @@ def test_life_of_a_ledger(call):
     assert call("ledger", "show", "b.db").stdout.count("closed") == 2
 
 
-PARTS = ["--parts-by", "month", "--parts", "2026-01, 2026-02,2026-03"]
+PARTS = ["--parts-by", "month", "--parts", "2026-01, 2026-02", "--parts", "2026-03"]
 
 
 def test_a_ledger_with_parts(call, trips, bounds):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def fit(
     ctx: typer.Context,
     data: options.Data,
-    method: options.Method = "dpm",
+    method: options.MethodOrUsual = None,
     clusters: options.Clusters = None,
     settings: options.Settings = None,
     epsilon: options.Epsilon = None,
@@ -122,6 +122,8 @@ def fit(
     explained = {"profiles": share, "describe": parse_describe(describe, declared, share)}
     measured = {**options.as_scale(scale), "weights": parse_weights(weights)}
     shared = {**table.shared(), **budget, **measured, **explained, "bounds": declared.bounds}
+    if method is None:
+        method, clusters = methods.usual(budget, clusters)
     estimator = methods.make(
         method, clusters, own, shared if outside is None else shared | {"outside": outside}
     )

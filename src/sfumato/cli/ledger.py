@@ -42,8 +42,10 @@ def create(
         ),
     ] = None,
     parts: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Names of all parts, e.g. --parts 2026-01,2026-02,2026-03."),
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Names of all parts, e.g. --parts 2026-01,2026-02,2026-03. May be repeated."
+        ),
     ] = None,
     max_parts_per_unit: Annotated[
         int | None,
@@ -62,7 +64,7 @@ def create(
         options.budget_of(epsilon, delta, rho),
         unit=_unit(unit),
         parts_by=parts_by,
-        parts=options.split(parts) or (),
+        parts=options.split(",".join(parts or ())) or (),
         max_parts_per_unit=max_parts_per_unit,
     )
     print(f"{dataset}: {ledger.total()} in all")

@@ -30,6 +30,13 @@ BUILT_IN = {
 }
 
 
+def usual(budget: Mapping[str, Any], clusters: Any) -> tuple[str, Any]:
+    """Method if none is named, and its number of clusters: what `sfumato.recommend` says of most tables."""
+    if budget.get("delta") or "rho" in budget:
+        return "kmeans", "auto" if clusters is None else clusters
+    return "dpm", clusters
+
+
 def others() -> dict[str, EntryPoint]:
     """Methods of other packages. They cannot take the name of a method of the library."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}

@@ -119,6 +119,15 @@ MethodOrNone = Annotated[
         help="Method, e.g. --method dpm. `sfumato methods` lists them.", autocompletion=methods.names
     ),
 ]
+MethodOrUsual = Annotated[
+    str | None,
+    typer.Option(
+        help="Method, e.g. --method density-tree. `sfumato methods` lists them. By default kmeans if the budget "
+        "has a delta or rho, and dpm if not.",
+        autocompletion=methods.names,
+        rich_help_panel="Method",
+    ),
+]
 Clusters = Annotated[
     Any,
     typer.Option(
