@@ -111,8 +111,9 @@ def run(names: list[str], *, quick: bool) -> None:
         print(f"== {name} ({i} of {len(names)})", flush=True)
         start = time.perf_counter()
         measured = importlib.import_module(f"benchmarks.{name}").measure(quick=quick)
-        keep(name, {"machine": machine(), "quick": quick, "measured": measured}, quick=quick)
         now = time.perf_counter()
+        facts = machine() | {"minutes": round((now - start) / 60, 1)}
+        keep(name, {"machine": facts, "quick": quick, "measured": measured}, quick=quick)
         print(f"== {name}: {now - start:.0f} s; {(now - first) / 60:.1f} minutes so far", flush=True)
 
 
