@@ -27,6 +27,7 @@ from benchmarks.real_tables import PEER as TABLE_PEER
 from benchmarks.source_target import OURS, share
 from benchmarks.table_bounds import TITLES
 
+SHORT = 7  # digits of a commit
 INTRODUCTION = """# Benchmarks
 
 `make bench` measures every figure on this page, keeps it in `benchmarks/results/*.json`, and writes this page and the
@@ -561,15 +562,19 @@ def lost_mixed() -> list[str]:
 
 
 def tables(titles: dict[str, str]) -> list[str]:
-    machines = [found["machine"] for name in titles if (found := kept(name))]
-    dates = sorted({machine["date"] for machine in machines})
-    last = machines[-1]
+    machines = {name: found["machine"] for name in titles if (found := kept(name))}
+    dates = sorted({machine["date"] for machine in machines.values()})
+    last = list(machines.values())[-1]
+    lines = [
+        [link(name), title, machines[name]["date"], machines[name].get("commit", "")[:SHORT]]
+        for name, title in titles.items()
+    ]
     return [
         "## All tables",
         "",
         f"Measured from {dates[0]} to {dates[-1]} on {last['cores']} virtual processors ({last['processor']}), Python "
-        f"{last['python']}. Each table states its own machine and date.",
+        f"{last['python']}. `python -m benchmarks --stale` lists the tables whose code has changed since their commit.",
         "",
-        *markdown(["table", "what it shows"], [[link(name), title] for name, title in titles.items()]),
+        *markdown(["table", "what it shows", "date", "commit"], lines),
         "",
     ]
