@@ -26,6 +26,7 @@ from sfumato.private.aggregates.counts import RowCount
 from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.distances import Distances
 from sfumato.private.aggregates.histograms import Histograms
+from sfumato.private.aggregates.limbs import LIMB_BITS, LimbSums
 from sfumato.private.aggregates.mapped import Clipped, Projected
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums, coarse, relative_steps
@@ -575,8 +576,15 @@ def fold(aggregate, rows):
     return aggregate.add(aggregate.zero(), np.ascontiguousarray(rows, dtype=np.float64))
 
 
+def vector_in(example, state):
+    if not isinstance(example.aggregate, LimbSums):
+        return example.vector(state)
+    low, high = state
+    return low if not high.any() else low + high.astype(object) * 2**LIMB_BITS
+
+
 def vector_of(example, rows):
-    return example.vector(fold(example.aggregate, rows))
+    return vector_in(example, fold(example.aggregate, rows))
 
 
 def measured(change):
@@ -619,6 +627,25 @@ def test_merge_laws(example):
     assert (merge(a, aggregate.zero()) == a).all()
     assert (merge(aggregate.zero(), a) == a).all()
     assert all((x == y).all() for x, y in zip((a, b, c), before, strict=True)), "merge changed its input"
+
+
+LISTS = NearestSums, NearestDistance  # keep the t nearest rows, of however many
+
+
+@every_aggregate
+@pytest.mark.parametrize("doublings", [33, 40])
+@pytest.mark.parametrize("name", ["all equal", "uniform", "extremes"])
+def test_nothing_wraps_in_the_largest_table(example, name, doublings):
+    """Merged with itself again and again, a state stands for the exact multiple, with room for noise."""
+    state = fold(example.aggregate, tables(example)[name])
+    vector = vector_in(example, state).astype(object)
+    for _ in range(doublings):
+        state = example.aggregate.merge(state, state)
+    if not isinstance(example.aggregate, LISTS):
+        assert (vector_in(example, state) == vector * 2**doublings).all()
+    largest_draw = 2**62  # docs/proofs/samplers.md
+    low = state[0] if isinstance(example.aggregate, LimbSums) else example.vector(state)
+    assert np.abs(low).max(initial=0) + largest_draw < 2**63
 
 
 @every_aggregate
@@ -714,7 +741,7 @@ def test_a_sum_that_is_clipped_by_coordinates_would_be_seen():
         def add(self, state, rows):
             for row, group in zip(rows, self.partition.index(rows), strict=True):
                 units = np.clip((row - self.origins[group]) / self.radii[group], -1, 1) * LATTICE_RADIUS
-                state[group] += np.array([COUNT_WEIGHT, 0, *units], dtype=np.int64)
+                state[0, group] += np.array([COUNT_WEIGHT, 0, *units], dtype=np.int64)
             return state
 
     honest = EXAMPLES["GroupedSums"][1]

@@ -195,6 +195,32 @@ def test_shapes_and_types(budget):
     assert (splits.thresholds < BOXES[1][[0, 1], splits.columns]).all()
 
 
+class Doubled(MemoryEngine):
+    """An engine over 2^32 copies of its rows."""
+
+    def fold(self, aggregate):
+        state = super().fold(aggregate)
+        for _ in range(32):
+            state = aggregate.merge(state, state)
+        return state
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_sums_of_a_trillion_rows_are_right(budget):
+    """300 rows, 2^32 times each: sizes, means and second moments are those of the rows."""
+    rows = blobs()
+    asked = curator(Doubled(rows, DOMAIN), budget=budget)
+    exact = over(rows, budget=ENORMOUS[0])
+    for name in ("sums", "moments", "shares"):
+        found, expected = ASKS[name](asked), ASKS[name](exact)
+        assert found.sizes == pytest.approx(expected.sizes * 2.0**32, rel=1e-4)
+        means = found.sums / found.sizes[:, None]
+        assert means == pytest.approx(expected.sums / expected.sizes[:, None], abs=1e-4)
+        if name != "sums":
+            seconds = (answer.seconds.T / answer.sizes for answer in (found, expected))
+            assert next(seconds) == pytest.approx(next(seconds), abs=1e-4)
+
+
 @pytest.mark.parametrize("budget", ENORMOUS)
 def test_an_enormous_budget_gives_the_raw_answers(budget):
     rows = blobs()
@@ -204,7 +230,7 @@ def test_an_enormous_budget_gives_the_raw_answers(budget):
     assert cells.values.tolist() == np.bincount(groups, minlength=3).tolist()
     assert (distances.values == fold(Distances(VORONOI, CENTERS, EDGES), rows)).all()
     raw = GroupedSums(VORONOI, CENTERS, RADII)
-    sizes, clipped, displacements = raw.unpack(fold(raw, rows))
+    sizes, clipped, displacements = raw.unpack(fold(raw, rows)[0])
     assert sums.sizes == pytest.approx(sizes, rel=1e-6)
     assert sums.clipped == pytest.approx(clipped, abs=1e-4)
     assert sums.sums == pytest.approx(displacements, rel=1e-6, abs=1e-6)
@@ -212,7 +238,7 @@ def test_an_enormous_budget_gives_the_raw_answers(budget):
     assert CENTERS + sums.sums / sums.sizes[:, None] == pytest.approx(np.array(means), abs=1e-6)
     for released, raw in zip((moments, shares), RAW_MOMENTS, strict=True):
         found = released.sizes, released.clipped, released.sums, released.seconds
-        for noisy, exact in zip(found, raw.unpack(fold(raw, rows)), strict=True):
+        for noisy, exact in zip(found, raw.unpack(fold(raw, rows)[0]), strict=True):
             assert noisy == pytest.approx(exact, rel=1e-5, abs=1e-4)
     marginals = Marginals(TREE, *BOXES, RULE.n_bins)
     raw_counts = fold(marginals, rows)
@@ -383,13 +409,13 @@ def test_neighbours_with_the_same_noise_differ_as_their_raw_answers(name):
         assert np.abs(one - other).sum() == 1
     one, other = (ASKS["sums"](over(table)) for table in NEIGHBOURS[name])
     raw = GroupedSums(VORONOI, CENTERS, RADII)
-    sizes, clipped, sums = raw.unpack(fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))
+    sizes, clipped, sums = raw.unpack((fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))[0])
     assert other.sizes - one.sizes == pytest.approx(sizes, abs=1e-6)
     assert other.clipped - one.clipped == pytest.approx(clipped, abs=1e-6)
     assert other.sums - one.sums == pytest.approx(sums, abs=1e-6)
     for ask, raw in zip(("moments", "shares"), RAW_MOMENTS, strict=True):
         one, other = (ASKS[ask](over(table)) for table in NEIGHBOURS[name])
-        change = raw.unpack(fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))
+        change = raw.unpack((fold(raw, NEIGHBOURS[name][1]) - fold(raw, NEIGHBOURS[name][0]))[0])
         assert other.sizes - one.sizes == pytest.approx(change[0], abs=1e-6)
         assert other.clipped - one.clipped == pytest.approx(change[1], abs=1e-6)
         assert other.sums - one.sums == pytest.approx(change[2], abs=1e-6)

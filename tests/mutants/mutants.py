@@ -24,9 +24,9 @@ NO_NOISE = [
     Mutant(
         "noise on sums and not on counts",
         "curator.curator",
-        "return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)",
-        "return NoisySums(aggregate.unpack(self._fold(aggregate, projection))[0],"
-        " *aggregate.unpack(noisy.values)[1:], size_std, sum_std)",
+        "return NoisySums(*aggregate.unpack(noisy), ",
+        "return NoisySums(aggregate.unpack(self._fold(aggregate, projection)[0])[0],"
+        " *aggregate.unpack(noisy)[1:], ",
         (GROUPS + "noise_of_the_stated_size_is_in_sums[budget0]",),
     ),
     Mutant(

@@ -34,6 +34,7 @@ from sfumato.private.aggregates.counts import RowCount
 from sfumato.private.aggregates.coverage import Coverage
 from sfumato.private.aggregates.distances import Distances
 from sfumato.private.aggregates.histograms import Histograms
+from sfumato.private.aggregates.limbs import LimbSums, as_floats, carried
 from sfumato.private.aggregates.mapped import Clipped
 from sfumato.private.aggregates.moments import GroupedMoments, SoftMoments, WideMoments, is_wide
 from sfumato.private.aggregates.nearest import NearestDistance, NearestSums
@@ -194,15 +195,13 @@ class Curator(Questions):
         domain = self.domain if projection is None else None
         radii = np.maximum(radii, domain.least_radius) if domain else radii
         aggregate = GroupedSums(partition, origins, radii, domain)
-        noisy = self._release(step, aggregate, projection)
-        size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * radii / LATTICE_RADIUS
-        return NoisySums(*aggregate.unpack(noisy.values), size_std, sum_std)
+        noisy, std = self._release_sums(step, aggregate, projection)
+        return NoisySums(*aggregate.unpack(noisy), std / COUNT_WEIGHT, std * radii / LATTICE_RADIUS)
 
     def active_sums(self, step: str, partition: Partition, sparse: Sparse) -> NoisyActive:
         aggregate = ActiveSums(partition, sparse)
-        noisy = self._release(step, aggregate)
-        size_std, sum_std = noisy.std / COUNT_WEIGHT, noisy.std * sparse.radius / LATTICE_RADIUS
-        return NoisyActive(*aggregate.unpack(noisy.values), size_std, sum_std)
+        noisy, std = self._release_sums(step, aggregate)
+        return NoisyActive(*aggregate.unpack(noisy), std / COUNT_WEIGHT, std * sparse.radius / LATTICE_RADIUS)
 
     def moments(
         self,
@@ -216,9 +215,9 @@ class Curator(Questions):
         soft: bool = False,
     ) -> NoisyMoments:
         aggregate = _moments(partition, origins, radii, shape, soft)
-        noisy = self._release(step, aggregate, projection)
-        sizes, clipped, sums, seconds = aggregate.unpack(noisy.values)
-        size_std, unit = noisy.std / COUNT_WEIGHT, noisy.std / LATTICE_RADIUS
+        noisy, std = self._release_sums(step, aggregate, projection)
+        sizes, clipped, sums, seconds = aggregate.unpack(noisy)
+        size_std, unit = std / COUNT_WEIGHT, std / LATTICE_RADIUS
         second_std = unit / aggregate.second_weight * radii**2
         return NoisyMoments(sizes, clipped, sums, size_std, unit * radii, seconds, second_std)
 
@@ -283,6 +282,16 @@ class Curator(Questions):
     def _release(self, step: str, aggregate: Aggregate, projection: FloatArray | None = None) -> Noisy:
         record = self._declare(step, aggregate.sensitivity, selection=False)
         return self._noisy(record, self._fold(aggregate, projection))
+
+    def _release_sums(
+        self, step: str, aggregate: LimbSums, projection: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Noisy entries and the standard deviation of their noise."""
+        record = self._declare(step, aggregate.sensitivity, selection=False)
+        raw_low, raw_high = self._fold(aggregate, projection)
+        noisy = self._noisy(record, raw_low)
+        # High limbs are exact: only after the carry do both depend on nothing but the noisy entry.
+        return as_floats(carried(np.stack([noisy.values, raw_high]))), noisy.std
 
     def _fold(self, aggregate: Aggregate, projection: FloatArray | None = None) -> IntArray:
         if projection is not None:

@@ -32,12 +32,8 @@ from sfumato.domain.measure import AS_THEY_ARE, Measure
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
 
-# A clipped coordinate is an integer in [-2^29, 2^29], so a sum over 2^33 rows stays within 2^62: int64 cannot
-# overflow, and the last bit leaves room for the noise. Beyond 2^33 rows int64 wraps around. That spoils the
-# value but not the privacy: wrapped sums of neighbours still differ by one row's contribution.
-MAX_ROWS = 2**33
 Outside = Literal["clip", "drop"]
-LATTICE_RADIUS = 2**29
+LATTICE_RADIUS = 2**29  # a clipped coordinate is an integer in [-2^29, 2^29]
 ALL_ROWS = 2**40  # more than anybody has
 MOST_COLUMNS = 2**20  # for which the lattice is proved
 _ON_THE_SPHERE = 1e-9  # relative: rows of a given length are inside the ball of this radius, however rounded

@@ -28,7 +28,7 @@ def with_active(sparse, columns, values):
 def test_sums_are_those_of_the_scaled_rows():
     rows = with_active(SPARSE, [[0, 2], [1, 4], [3]], [[3.0, 4.0], [-1.0, 1.0], [9.0]])
     aggregate = ActiveSums(HALVES, SPARSE)
-    sizes, sums = aggregate.unpack(aggregate.add(aggregate.zero(), rows))
+    sizes, sums = aggregate.unpack(aggregate.add(aggregate.zero(), rows)[0])
     assert sizes.tolist() == [2, 1]
     half = np.sqrt(0.5)
     assert np.allclose(sums, [[0, -half, 0, 1, half], [0.6, 0, 0.8, 0, 0]], atol=1e-8)
@@ -58,7 +58,7 @@ def test_whatever_a_row_holds_a_column_counts_once(columns):
     """Rows that the reader never makes: repeated, unordered, broken and missing columns."""
     row = np.array([[0.0] * 5 + [*columns] + [1.0, 1.0, 1.0]])
     aggregate = ActiveSums(HALVES, SPARSE)
-    state = aggregate.add(aggregate.zero(), row)
+    state, _ = aggregate.add(aggregate.zero(), row)
     assert state[0, 0] == COUNT_WEIGHT
     assert sum(int(c) ** 2 for c in state[:, 1:].ravel()) <= LATTICE_RADIUS**2
 

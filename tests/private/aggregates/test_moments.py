@@ -24,7 +24,9 @@ every_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
 def fold(aggregate, rows):
-    return aggregate.add(aggregate.zero(), np.ascontiguousarray(rows, dtype=np.float64))
+    low, high = aggregate.add(aggregate.zero(), np.ascontiguousarray(rows, dtype=np.float64))
+    assert not high.any()
+    return low
 
 
 def one_group(origin, radius, shape):

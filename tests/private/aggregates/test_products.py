@@ -19,7 +19,9 @@ def wide(d, radius=1.0, partition=None):
 
 
 def fold(aggregate, rows):
-    return aggregate.add(aggregate.zero(), np.ascontiguousarray(rows))
+    low, high = aggregate.add(aggregate.zero(), np.ascontiguousarray(rows))
+    assert not high.any()
+    return low
 
 
 def unit_rows(n, d, seed=0):

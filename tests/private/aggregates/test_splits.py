@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.domain import MAX_ROWS
+from sfumato.domain import ALL_ROWS
 from sfumato.domain.partitions import Subset, Tree, Voronoi
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates import splits
@@ -337,20 +337,20 @@ def test_sizes_of_other_groups_are_refused(sizes):
 
 @every_rule
 def test_released_sizes_beyond_all_tables_are_clamped(rule):
-    """Scores are those of 2^33 rows: far from the limits of int64, and moved by one row as ever."""
+    """Scores are those of 2^40 rows: far from the limits of int64, and moved by one row as ever."""
     rows = table(60, 2, seed=3)
-    most = scores(rule, rows, MAX_ROWS)
-    assert most.tolist() == integer_twin(rule, rows, MAX_ROWS)
+    most = scores(rule, rows, ALL_ROWS)
+    assert most.tolist() == integer_twin(rule, rows, ALL_ROWS)
     assert np.abs(most).max() < 2**55
-    for size in (MAX_ROWS + 1, 2**50, 2**62, 2**63 - 1):
+    for size in (ALL_ROWS + 1, 2**50, 2**62, 2**63 - 1):
         assert (scores(rule, rows, size) == most).all()
     least = scores(rule, rows, 1)
-    for size in (0, -1, -MAX_ROWS, -(2**63)):
+    for size in (0, -1, -ALL_ROWS, -(2**63)):
         assert (scores(rule, rows, size) == least).all()
 
 
 @every_rule
-@pytest.mark.parametrize("size", [2**33, 2**62, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("size", [2**40, 2**62, 2**63 - 1, -(2**63)])
 def test_one_row_moves_scores_of_extreme_sizes_within_the_proved_range(rule, size):
     for base in (table(20, 2, seed=0), np.zeros((0, 2)), np.zeros((20, 2))):
         for change in changes(rule, base, NEWCOMERS[::3], size):
@@ -360,25 +360,42 @@ def test_one_row_moves_scores_of_extreme_sizes_within_the_proved_range(rule, siz
 
 
 def test_scores_of_the_largest_table_do_not_overflow():
-    """Counts of 2^33 rows in every column, against the same scores in Python integers."""
+    """Counts of 2^40 rows in every column, against the same scores in Python integers."""
     rule, marginals = RULES["several widths"], unit_box(2, 32)
     for at in (0, 15, 31):
         raw = marginals.zero()
-        raw[:, :, at], raw[0, 1, 0] = MAX_ROWS - 7, 7 + (MAX_ROWS - 7) * (at == 0)
-        found = rule.scores(marginals, raw, np.array([MAX_ROWS]))[0]
+        raw[:, :, at], raw[0, 1, 0] = ALL_ROWS - 7, 7 + (ALL_ROWS - 7) * (at == 0)
+        found = rule.scores(marginals, raw, np.array([ALL_ROWS]))[0]
         below = np.cumsum(raw[0], axis=1).tolist()
-        tail = math.floor(rule.tail * MAX_ROWS)
+        tail = math.floor(rule.tail * ALL_ROWS)
         for j, border in product(range(2), range(1, 32)):
-            smaller = max(0, min(below[j][border - 1], MAX_ROWS - below[j][border - 1]))
+            smaller = max(0, min(below[j][border - 1], ALL_ROWS - below[j][border - 1]))
             balance = rule.tail_slope * min(smaller, tail) + rule.inner_slope * max(smaller - tail, 0)
             gains = []
             for i, half in enumerate(half_widths(rule)):
                 first, last = max(0, border - half), min(32, border + half)
                 rows_within = below[j][last - 1] - (below[j][first - 1] if first else 0)
                 gains.append(
-                    math.floor(UNIT * rule.width_bonus * i * MAX_ROWS) - rule.emptiness * rows_within
+                    math.floor(UNIT * rule.width_bonus * i * ALL_ROWS) - rule.emptiness * rows_within
                 )
             assert int(found[j * 31 + border - 1]) == balance + max(gains)
+
+
+@pytest.mark.parametrize("alpha", [5.0, 1000.0, 2.0**30])
+def test_scores_of_more_rows_than_anybody_has_are_clamped_and_move_as_ever(alpha):
+    """Privacy must not depend on the number of rows: one more never wraps a score around."""
+    rule = SplitRule.of(8, **(PAPER | {"alpha": alpha}), interval=None, width_bonus=0.1)
+    marginals = unit_box(2, 8)
+    for count in (ALL_ROWS, 2**50, 2**59, 2**61 // rule.emptiness // 8):
+        raw = marginals.zero() + count
+        found = rule.scores(marginals, raw, np.array([2**62]))[0]
+        assert np.abs(found.astype(object)).max() < 2**62
+        for j, b in product(range(2), range(8)):
+            more = raw.copy()
+            more[0, j, b] += 1
+            change = rule.scores(marginals, more, np.array([2**62]))[0] - found
+            assert change.min() >= -(rule.tail_slope + rule.emptiness)
+            assert change.max() <= rule.tail_slope
 
 
 def test_no_groups():

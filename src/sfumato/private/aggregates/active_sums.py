@@ -13,12 +13,13 @@ from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray
 from sfumato.domain.partitions import Partition
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import Aggregate, check_columns
+from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.limbs import LimbSums, carried
 from sfumato.private.aggregates.sums import COUNT_WEIGHT
 
 
 @dataclass(frozen=True, eq=False)
-class ActiveSums(Aggregate):
+class ActiveSums(LimbSums):
     """Per group: the number of rows, and the sum of each column over them. Touches active columns only.
 
     A row consists of its coordinates, which decide its group, and then of its active columns and their
@@ -70,20 +71,19 @@ class ActiveSums(Aggregate):
         return self.sparse.n_columns
 
     def zero(self) -> IntArray:
-        return np.zeros((self.partition.n_cells, 1 + self._n_columns), dtype=np.int64)
+        return np.zeros((2, self.partition.n_cells, 1 + self._n_columns), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add the active columns of the rows of a block to the sums of their groups."""
         check_columns(rows, self.width + 2 * self.sparse.n_kept)
         groups = self.partition.index(np.ascontiguousarray(rows[:, : self.width]))
         active = np.ascontiguousarray(rows[:, self.width :])
-        _add_active(active, groups, LATTICE_RADIUS / self.sparse.radius, state, COUNT_WEIGHT)
-        return state
+        _add_active(active, groups, LATTICE_RADIUS / self.sparse.radius, state[0], COUNT_WEIGHT)
+        return carried(state)
 
-    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray]:
+    def unpack(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sizes, and sums of the columns in the units of the scaled rows."""
-        sums = values[:, 1:].astype(np.float64) * (self.sparse.radius / LATTICE_RADIUS)
-        return values[:, 0] / COUNT_WEIGHT, sums
+        return values[:, 0] / COUNT_WEIGHT, values[:, 1:] * (self.sparse.radius / LATTICE_RADIUS)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar, get_args
 
@@ -14,7 +14,8 @@ from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import Aggregate, check_columns
+from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.limbs import LimbSums, carried
 from sfumato.private.aggregates.products import PRODUCT_WEIGHT, SQUARE_WEIGHT, add_products
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, add_displacements
 
@@ -28,7 +29,7 @@ WIDE = 8  # columns from which on the second moments of one group are taken by e
 
 
 @dataclass(frozen=True, eq=False)
-class _Moments(Aggregate, ABC, Generic[P]):
+class _Moments(LimbSums, Generic[P]):
     """What hard and soft moments have in common: origins, lattice and layout."""
 
     partition: P
@@ -65,9 +66,9 @@ class _Moments(Aggregate, ABC, Generic[P]):
 
     def zero(self) -> IntArray:
         n_entries = 2 + self.n_features + n_moments(self.n_features, self.shape)
-        return np.zeros((len(self.origins), n_entries), dtype=np.int64)
+        return np.zeros((2, len(self.origins), n_entries), dtype=np.int64)
 
-    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def unpack(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Sizes, clipped sizes, sums of displacements and sums of their products, in the units of the data.
 
         Depending on `shape`, products are symmetric matrices, diagonals or squared norms.
@@ -87,7 +88,8 @@ class _Moments(Aggregate, ABC, Generic[P]):
 
     def _add(self, state: IntArray, rows: FloatArray, first: IntArray, shares: FloatArray) -> None:
         kind = SHAPES.index(self.shape)
-        _add_moments(rows, first, shares, self.origins, self.radii / LATTICE_RADIUS, kind, state)
+        _add_moments(rows, first, shares, self.origins, self.radii / LATTICE_RADIUS, kind, state[0])
+        carried(state)
 
 
 class GroupedMoments(_Moments[Partition]):
@@ -183,7 +185,7 @@ class WideMoments(_Moments[Partition]):
     def sensitivity(self) -> Sensitivity:
         return self.sensitivity_in(self.n_features)
 
-    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def unpack(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """As `GroupedMoments` does, with products of two columns divided by their weight."""
         sizes, clipped, sums, seconds = super().unpack(values)
         weights = np.full(seconds.shape[1:], self.second_weight)
@@ -196,9 +198,9 @@ class WideMoments(_Moments[Partition]):
         groups, n_first = self.partition.index(rows), 2 + self.n_features
         firsts = np.zeros((1, n_first), dtype=np.int64)
         add_displacements(rows, groups, self.origins, self.radii / LATTICE_RADIUS, firsts, COUNT_WEIGHT)
-        state[:, :n_first] += firsts
-        add_products(state[0, n_first:], rows, groups, self.origins[0], float(self.radii[0]))
-        return state
+        state[0, :, :n_first] += firsts
+        add_products(state[0, 0, n_first:], rows, groups, self.origins[0], float(self.radii[0]))
+        return carried(state)
 
 
 class SoftMoments(_Moments[GaussianCells]):

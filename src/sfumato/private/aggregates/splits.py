@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from sfumato.budget.records import Sensitivity
-from sfumato.domain import MAX_ROWS, FloatArray, IntArray, check_shape
+from sfumato.domain import ALL_ROWS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
 from sfumato.private.aggregates.base import Aggregate, check_columns
 
@@ -129,7 +129,7 @@ class SplitRule:
         groups, d, n_bins = raw_counts.shape
         halves = self._half_widths(marginals)
         check_shape("noisy_sizes", noisy_sizes, groups)
-        sizes = np.clip(noisy_sizes, 1, MAX_ROWS)  # no score overflows
+        sizes = np.clip(noisy_sizes, 1, ALL_ROWS)  # no score overflows
         bonus = np.floor(_UNIT * self.width_bonus * np.arange(halves.shape[2]) * sizes[:, None])
         tails = np.floor(self.tail * sizes).astype(np.int64)
         out = np.empty((groups, d, n_bins - 1), dtype=np.int64)
@@ -175,6 +175,7 @@ def _score_splits(
 ) -> None:
     n_bins = counts.shape[2]
     tail_slope, inner_slope, emptiness = slopes
+    most = 2**61 // max(1, emptiness)  # more rows than this count as so many, and no score overflows
     below = np.empty(n_bins + 1, dtype=np.int64)
     for g in range(counts.shape[0]):
         for j in range(counts.shape[1]):
@@ -188,5 +189,6 @@ def _score_splits(
                 best = np.int64(-(2**62))
                 for w in range(halves.shape[2]):
                     first, last = max(0, b - halves[g, j, w]), min(n_bins, b + halves[g, j, w])
-                    best = max(best, bonus[g, w] - emptiness * (below[last] - below[first]))
+                    within = min(below[last] - below[first], most)
+                    best = max(best, bonus[g, w] - emptiness * within)
                 out[g, j, b - 1] = balance + best

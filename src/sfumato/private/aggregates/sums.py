@@ -13,7 +13,8 @@ from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_s
 from sfumato.domain.blocks import Block, lies_within
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import Aggregate, check_columns
+from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.limbs import LimbSums, carried
 
 # A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above the sum's own norm,
 # and the noise of the count moves a mean that lies within a tenth of the radius by less than the sum's own.
@@ -24,7 +25,7 @@ SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedSums(Aggregate):
+class GroupedSums(LimbSums):
     """Per group: counts of rows and of those beyond a public radius, and the sum of displacements.
 
     Displacements are measured from a public origin and clipped to the radius. Column 0 counts rows and column
@@ -75,17 +76,16 @@ class GroupedSums(Aggregate):
         return self.sensitivity_in(self.origins.shape[1], self.domain.blocks if self.domain else ())
 
     def zero(self) -> IntArray:
-        return np.zeros((len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)
+        return np.zeros((2, len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Add the rows of a block to the sums of their groups."""
         check_columns(rows, self.origins.shape[1])
-        add_displacements(
-            rows, self.partition.index(rows), self.origins, self.radii / LATTICE_RADIUS, state, COUNT_WEIGHT
-        )
-        return state
+        groups, steps = self.partition.index(rows), self.radii / LATTICE_RADIUS
+        add_displacements(rows, groups, self.origins, steps, state[0], COUNT_WEIGHT)
+        return carried(state)
 
-    def unpack(self, values: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def unpack(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sizes, numbers of clipped rows, and sums of displacements in the units of the data."""
         sizes, clipped = values[:, 0] / COUNT_WEIGHT, values[:, 1] / COUNT_WEIGHT
         return sizes, clipped, values[:, 2:] * (self.radii / LATTICE_RADIUS)[:, None]
