@@ -17,6 +17,7 @@ from sfumato.datasets import data_home
 
 TABLES = (
     "samplers",
+    "quick_start",
     "grid_accuracy",
     "grid_scale",
     "kmeans_accuracy",

@@ -336,12 +336,18 @@ TUNED: tuple[Tuned, ...] = (
     *group(
         "public.grid.posterior",
         ("GridKMeans",),
-        {"SPREADS": ((0.005, 0.35), (0.01, 0.7)), "N_SWEEPS": (), "MAX_WORK": (), "MIN_SWEEPS": ()},
+        {
+            "SPREADS": ((0.005, 0.35), (0.01, 0.7)),
+            "N_SWEEPS": (),
+            "AGREEMENT": (),
+            "MAX_WORK": (),
+            "MIN_SWEEPS": (),
+        },
     ),
     *group(
         "public.grid.posterior",
         ("GridKMeans",),
-        {"N_CHAINS": (1, 6)},
+        {"N_CHAINS": (1, 6), "GLANCE_SWEEPS": (), "START_RUNS": ()},
         importers=("sfumato.public.grid.synopsis",),
     ),
     *group(

@@ -63,7 +63,9 @@ def _fill_nearest_of_many(
     for start in range(0, rows.shape[0], 4):
         four, n_rows = rows[start : start + 4], min(4, rows.shape[0] - start)
         if n_rows < 4:
-            padded[:n_rows] = four
+            for r in range(n_rows):  # assigning a slice would take seconds to compile
+                for j in range(n_features):
+                    padded[r, j] = four[r, j]
             four = padded
         for r in range(4):
             for c in range(n_centers):

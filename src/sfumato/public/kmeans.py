@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from sfumato.domain import FloatArray
 
@@ -19,7 +22,22 @@ NEARLY = 1 / 6  # a silhouette within this share of the best is nearly as good
 CLEAR_GAIN = 0.2  # a merge that raises the silhouette of its rows by this much joins parts of one cluster
 N_STARTS = 20  # of k-means on the cells, besides Ward's clusters
 
+FEW_POINTS = 2**16  # a pass over as many takes a millisecond: on busy processors, threads wait longer
 WARD_CELLS = 2048  # a limit: Ward's agglomeration takes memory quadratic in the number of cells
+
+
+def one_thread(n_points: int) -> AbstractContextManager[Any]:
+    """Keep scikit-learn to one thread if there are few points.
+
+    Its threads wait for each other after each pass. If another process holds one of the processors, a fit of
+    a thousand points takes a quarter of a second instead of two milliseconds.
+    """
+    return _controller().limit(limits=1, user_api="openmp") if n_points <= FEW_POINTS else nullcontext()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
 
 
 def weighted_kmeans(
@@ -39,7 +57,8 @@ def weighted_kmeans(
     runs = [KMeans(n_clusters, init=start, n_init=1) for start in starts]
     runs += [KMeans(n_clusters, n_init=n_init, random_state=seed)] if n_init else []
     # For few points, scikit-learn's checks take longer than the fit. Points may coincide in a flat box.
-    with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
+    quick = config_context(assume_finite=True, skip_parameter_validation=True)
+    with quick, one_thread(len(points)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [run.fit(points, sample_weight=weights) for run in runs]
     best = min(fits, key=lambda fit: float(fit.inertia_))

@@ -27,7 +27,7 @@ def test_density_of_a_noisy_count_is_a_convolution(laplace, expected):
         return np.trapezoid(normal * np.exp(-math.sqrt(2) * z if laplace else -0.5 * z**2), t)
 
     ys = np.array([-20.0, 0.0, expected, expected + 7.5, 2 * expected + 30])
-    ours = np.array([posterior._log_density(y, expected, noise) for y in ys])
+    ours = np.array([posterior._log_density(y, expected, *noise) for y in ys])
     exact = np.log([convolved(y) for y in ys])
     np.testing.assert_allclose(ours - ours[2], exact - exact[2], atol=1e-3)
 
@@ -35,26 +35,30 @@ def test_density_of_a_noisy_count_is_a_convolution(laplace, expected):
 def test_kernels_agree_with_their_python_twins():
     noise = Noise(True, 3.0)
     for y, expected in [(5.0, 2.0), (-30.0, 0.0), (400.0, 380.0)]:
-        slow = posterior._log_density.py_func(y, expected, noise)
-        assert posterior._log_density(y, expected, noise) == pytest.approx(slow, rel=1e-9)
+        slow = posterior._log_density.py_func(y, expected, *noise)
+        assert posterior._log_density(y, expected, *noise) == pytest.approx(slow, rel=1e-9)
 
 
 def test_expectations_stay_in_step_with_the_mixture():
     """After many moves the incremental expectations are those of the final mixture."""
     rng = np.random.default_rng(0)
     counts = rng.poisson(5, GRID.n_cells).astype(float)
-    state = posterior._state(
-        GRID, counts, Noise(True, 2.0), (180.0, 10.0), rng.uniform(-0.5, 0.5, (3, 2)), np.full(3, 60.0)
+    start = rng.uniform(-0.5, 0.5, (3, 2)), np.full(3, 60.0)
+    chain = posterior._Chain(GRID, counts, Noise(True, 2.0), (180.0, 10.0), start, 1)
+    chain.run(200)
+    centers, sizes = chain.clusters[:, :-1], chain.clusters[:, -1]
+    fresh = posterior._Chain(GRID, counts, Noise(True, 2.0), (180.0, 10.0), (centers, sizes), 1)
+    fresh.spreads[0] = chain.spreads[0]
+    fresh.proposed[:] = chain.clusters
+    posterior._move(*fresh._arrays, 0, 0, 3, chain.spreads[0], -math.inf)
+    y, expected, fit, change, _ = chain.cells
+    np.testing.assert_allclose(expected, fresh.cells[1], atol=0.05)
+    np.testing.assert_allclose(
+        fit, [posterior._log_density(*at, True, 2.0) for at in zip(y, expected, strict=True)]
     )
-    sums = np.zeros(GRID.n_cells), np.zeros((GRID.n_cells, 2))
-    posterior._run_chain(state, np.random.default_rng(1), 200, *sums)
-    moved = state.expected.copy()
-    state.expected[:] = 0
-    posterior._evaluate(state)
-    np.testing.assert_allclose(moved, state.expected, atol=0.05)
-    assert not state.change.any()
-    assert not state.is_touched.any()
-    assert state.expected.sum() == pytest.approx(state.sizes.sum(), rel=1e-2)
+    assert not change.any()
+    assert not chain.listed[1].any()
+    assert expected.sum() == pytest.approx(sizes.sum(), rel=1e-2)
 
 
 def brute_force_expectations(counts, noise, rows):
@@ -68,7 +72,9 @@ def brute_force_expectations(counts, noise, rows):
             upto[[0, -1]] = 0, 1
             mass = np.diff(upto)
             for size in np.linspace(1, 80, 80):
-                fits = [posterior._log_density(y, size * p, noise) for y, p in zip(counts, mass, strict=True)]
+                fits = [
+                    posterior._log_density(y, size * p, *noise) for y, p in zip(counts, mass, strict=True)
+                ]
                 log_prior = -math.log(size) - abs(size - rows[0]) * math.sqrt(2) / rows[1]
                 weight = math.exp(sum(fits) + log_prior)
                 total += weight
@@ -79,12 +85,12 @@ def brute_force_expectations(counts, noise, rows):
 def test_chains_reach_the_posterior_mean():
     grid, noise, rows = Grid((0.0,), (1.0,), (4,)), Noise(True, 5.0), (35.0, 10.0)
     counts = np.array([2.0, 25.0, 9.0, -4.0])
-    state = posterior._state(grid, counts, noise, rows, np.array([[0.4]]), np.array([30.0]))
-    expected, moments = np.zeros(4), np.zeros((4, 1))
-    sweeps = 60_000
-    posterior._run_chain(state, np.random.default_rng(3), sweeps, expected, moments)
-    ours = expected / (sweeps - sweeps // 3)
-    np.testing.assert_allclose(ours, brute_force_expectations(counts, noise, rows), atol=0.5)
+    chain = posterior._Chain(grid, counts, noise, rows, (np.array([[0.4]]), np.array([30.0])), 3)
+    for _ in range(3):
+        chain.run(20_000)
+    np.testing.assert_allclose(
+        chain.means().expected, brute_force_expectations(counts, noise, rows), atol=0.5
+    )
 
 
 def test_posterior_is_closer_to_the_truth_than_the_noisy_counts():
@@ -117,6 +123,30 @@ def test_more_clusters_are_found_when_the_release_shows_them():
     two, four, eight = means(corners[:2]), means(corners), means(np.repeat(corners, 2, axis=0) * 0.95)
     assert four.fits_better(two, 1200)
     assert not eight.fits_better(four, 1200)
+
+
+def test_chains_stop_when_they_agree():
+    rng = np.random.default_rng(7)
+    corners = np.array([[-0.6, -0.6], [0.6, 0.6]])
+    rows = np.concatenate([c + 0.08 * rng.standard_normal((3000, 2)) for c in corners])
+    noisy = np.bincount(GRID.index(rows), minlength=GRID.n_cells).astype(float)
+    sizes = np.full(2, 3000.0)
+
+    def chains(*starts):
+        found = [
+            posterior._Chain(GRID, noisy, Noise(True, 1.4), (6000.0, 20.0), (start, sizes), seed)
+            for seed, start in enumerate(starts)
+        ]
+        for _ in range(3):
+            for chain in found:
+                chain.run(posterior.SWEEPS_AT_A_TIME)
+        return found
+
+    assert posterior._agree(chains(corners, corners), 6000.0)
+    assert not posterior._agree(chains(corners), 6000.0)
+    one, other = chains(corners, corners)
+    other.parts = [part._replace(expected=0.8 * part.expected) for part in other.parts]
+    assert not posterior._agree([one, other], 6000.0)
 
 
 def test_large_grids_are_left_to_the_data():

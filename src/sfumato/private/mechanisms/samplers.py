@@ -10,7 +10,7 @@ All kernels share one file because numba's cache notices a change only in the fi
 calls.
 """
 
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ MAX_GEOMETRIC = 1023  # 2**52 * (1023 + 1) = 2**62 fits in int64
 MAX_EXPONENT = 2**20
 _ALL_ONES = np.uint64(2**64 - 1)
 _WORD = np.uint64(64)
+_ONE = cast(
+    int, np.int64(1)
+)  # a plain 1 as an argument would have numba compile further variants of a kernel
 
 
 @njit(cache=True, nogil=True)
@@ -57,7 +60,7 @@ def uniform(words: Words, cursor: Integers, n: int) -> int:
         value -= n
         while size < n:
             size += size
-            value += value + take(words, cursor, 1)
+            value += value + take(words, cursor, _ONE)
     return value
 
 
@@ -74,7 +77,7 @@ def bernoulli(words: Words, cursor: Integers, a: int, b: int) -> bool:
         digit = a >= b
         if digit:
             a -= b
-        if digit != (take(words, cursor, 1) == 1):
+        if digit != (take(words, cursor, _ONE) == 1):
             return digit
     return False
 
@@ -83,7 +86,7 @@ def bernoulli(words: Words, cursor: Integers, a: int, b: int) -> bool:
 def bernoulli_exp_fraction(words: Words, cursor: Integers, a: int, b: int) -> bool:
     """Draw true with probability exp(-a / b) for 0 <= a <= b (Canonne, Kamath and Steinke, Algorithm 1)."""
     k = 1
-    while bernoulli(words, cursor, a, b) and bernoulli(words, cursor, 1, k):
+    while bernoulli(words, cursor, a, b) and bernoulli(words, cursor, _ONE, k):
         k += 1
     return k % 2 == 1
 
@@ -100,7 +103,7 @@ def bernoulli_exp_repeated(words: Words, cursor: Integers, times: int, a: int, b
 @njit(cache=True, nogil=True)
 def bernoulli_exp(words: Words, cursor: Integers, whole: int, a: int, b: int) -> bool:
     """Draw true with probability exp(-(whole + a / b)) for 0 <= a <= b."""
-    if not bernoulli_exp_repeated(words, cursor, whole, 1, 1):
+    if not bernoulli_exp_repeated(words, cursor, whole, _ONE, _ONE):
         return False
     return bernoulli_exp_fraction(words, cursor, a, b)
 
@@ -110,7 +113,9 @@ def bernoulli_exp_fractions(words: Words, cursor: Integers, a: int, b: int, c: i
     """Draw true with probability exp(-(a / b) (c / d)) for fractions of at most one."""
     k = 1
     while (
-        bernoulli(words, cursor, a, b) and bernoulli(words, cursor, c, d) and bernoulli(words, cursor, 1, k)
+        bernoulli(words, cursor, a, b)
+        and bernoulli(words, cursor, c, d)
+        and bernoulli(words, cursor, _ONE, k)
     ):
         k += 1
     return k % 2 == 1
@@ -122,7 +127,7 @@ def bernoulli_exp_product(words: Words, cursor: Integers, a: int, b: int, c: int
     i, a = a // b, a % b
     j, c = c // d, c % d
     # (i + a/b) (j + c/d) = i j + i c/d + j a/b + (a/b) (c/d)
-    if not bernoulli_exp_repeated(words, cursor, i * j, 1, 1):
+    if not bernoulli_exp_repeated(words, cursor, i * j, _ONE, _ONE):
         return False
     if not bernoulli_exp_repeated(words, cursor, i, c, d):
         return False
@@ -138,7 +143,7 @@ def geometric(words: Words, cursor: Integers, t: int, s: int) -> int:
         low = uniform(words, cursor, t)
         if bernoulli_exp_fraction(words, cursor, low, t):
             high = 0
-            while high < MAX_GEOMETRIC and bernoulli_exp_fraction(words, cursor, 1, 1):
+            while high < MAX_GEOMETRIC and bernoulli_exp_fraction(words, cursor, _ONE, _ONE):
                 high += 1
             return (low + t * high) // s
     return 0
@@ -149,7 +154,7 @@ def laplace(words: Words, cursor: Integers, t: int, s: int) -> int:
     """Draw x with probability proportional to exp(-|x| s / t)."""
     while cursor[0] <= cursor[1]:
         magnitude = geometric(words, cursor, t, s)
-        if take(words, cursor, 1) == 0:
+        if take(words, cursor, _ONE) == 0:
             return magnitude
         if magnitude > 0:
             return -magnitude
@@ -307,7 +312,7 @@ def accept_gap(words: Words, cursor: Integers, gap: np.uint64, num: int, den: in
     part = int(np.int64(gap % divisor)) * num
     whole = quotient * num + part // den
     if whole >= MAX_EXPONENT:
-        return bernoulli_exp_repeated(words, cursor, MAX_EXPONENT, 1, 1)
+        return bernoulli_exp_repeated(words, cursor, min(whole, MAX_EXPONENT), _ONE, _ONE)
     return bernoulli_exp(words, cursor, whole, part % den, den)
 
 

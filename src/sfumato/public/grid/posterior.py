@@ -18,12 +18,12 @@ repeat them. All of this is post-processing of released values, and public.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, Grid, IntArray
 from sfumato.public.means import project_to_simplex
@@ -34,6 +34,10 @@ MISFIT = 0.2  # relative deviation of a cell from the mixture
 SPREADS = (0.01, 0.35)  # range of the common spread, in units of (volume of the box / k)^(1/d)
 N_CHAINS = 3
 N_SWEEPS = 300  # per chain; a third is warm-up
+SWEEPS_AT_A_TIME = 8  # after every so many, chains that agree stop
+GLANCE_SWEEPS = 24  # of one chain, to see whether more clusters fit better
+START_RUNS = 4  # of k-means, of which a chain starts from the best
+AGREEMENT = 0.03  # share of the rows that a chain may put into other cells than all chains do
 MAX_WORK = 4e6  # cell updates over all chains: larger grids get fewer sweeps ...
 MIN_SWEEPS = 30  # ... and with fewer than this, cells are taken as they are, since the noise is small
 
@@ -105,18 +109,19 @@ def cell_means(
     starts : list of (centers, sizes)
         One chain starts from each.
     sweeps : int
-        Per chain.
+        Per chain, at most: several chains stop when they agree.
     """
-    expected, moments = np.zeros(grid.n_cells), np.zeros((grid.n_cells, len(grid.shape)))
-    ends, fit = [], 0.0
-    for seed, (centers, sizes) in enumerate(starts):
-        sizes = np.maximum(sizes, 0.2 * rows[0] / len(sizes))
-        state = _state(grid, noisy_counts, noise, rows, np.array(centers), sizes)
-        rng = np.random.Generator(np.random.PCG64(seed))
-        fit += _run_chain(state, rng, sweeps, expected, moments)
-        ends.append(state.centers)
-    kept = len(starts) * (sweeps - sweeps // 3)
-    expected, moments = expected / kept, moments / kept
+    chains = [_Chain(grid, noisy_counts, noise, rows, start, seed) for seed, start in enumerate(starts)]
+    for done in range(0, sweeps, SWEEPS_AT_A_TIME):
+        for chain in chains:
+            chain.run(min(SWEEPS_AT_A_TIME, sweeps - done))
+        if _agree(chains, rows[0]):
+            break
+    means = [chain.means() for chain in chains]
+    expected, moments = (
+        np.mean([m.expected for m in means], axis=0),
+        np.mean([m.moments for m in means], axis=0),
+    )
     counts = expected + _trust_in_data(noisy_counts, expected, noise) * (noisy_counts - expected)
     counts = project_to_simplex(counts, rows[0])
     # Rows that the mixture explains are where it says. The rest are in the middle of the cell.
@@ -124,7 +129,17 @@ def cell_means(
     weight = np.where(counts > 0, explained / np.maximum(counts, 1e-300), 0.0)[:, None]
     places = moments / np.maximum(expected, 1e-300)[:, None]
     positions = np.where(weight > 0, weight * places + (1 - weight) * grid.centers(), grid.centers())
-    return CellMeans(counts, positions, ends, fit / kept)
+    fit = float(np.mean([m.log_likelihood for m in means]))
+    return CellMeans(counts, positions, [chain.clusters[:, :-1] for chain in chains], fit)
+
+
+def _agree(chains: Sequence[_Chain], rows: float) -> bool:
+    """Whether the chains put nearly all rows into the same cells (after Gelman and Rubin 1992)."""
+    if len(chains) < 2 or len(chains[0].parts) < 3:
+        return False
+    expected = np.array([chain.means().expected for chain in chains])
+    apart = np.abs(expected - expected.mean(axis=0)).sum(axis=1) / 2
+    return bool(apart.max() <= AGREEMENT * rows)
 
 
 def _trust_in_data(noisy_counts: FloatArray, expected: FloatArray, noise: Noise) -> FloatArray:
@@ -140,60 +155,82 @@ def _trust_in_data(noisy_counts: FloatArray, expected: FloatArray, noise: Noise)
     return trust
 
 
-class _State(NamedTuple):
-    """One chain: the released values, the current mixture, and values derived from it."""
+class _Sums(NamedTuple):
+    """Over some sweeps of a chain: expectations, expectations times positions, and log likelihoods."""
 
-    y: FloatArray  # noisy counts
-    noise: Noise
-    rows: FloatArray  # number of rows, Laplace scale of its noise
-    edges: FloatArray  # (d, m + 1) cell borders
-    shape: IntArray
-    jumps: FloatArray  # how promising each cell is as a place for a cluster
-    cumulative_jumps: FloatArray
-    spread_range: FloatArray
-    centers: FloatArray  # (k, d)
-    sizes: FloatArray  # (k,)
-    spread: FloatArray  # (1,)
-    mass: FloatArray  # (k, d, m) of each cluster along each column
-    window: IntArray  # (k, d, 2) cells that matter
-    expected: FloatArray  # expectation of each cell
-    fit: FloatArray  # log density of each noisy count
-    change: FloatArray  # proposed change of the expectations, zero between moves
-    is_touched: NDArray[np.bool_]
-    touched: IntArray  # cells with a change
+    n: int
+    expected: FloatArray  # (n_cells,)
+    moments: FloatArray  # (n_cells, d)
+    log_likelihood: float
 
 
-def _state(
-    grid: Grid, y: FloatArray, noise: Noise, rows: tuple[float, float], centers: FloatArray, sizes: FloatArray
-) -> _State:
-    k, d, m = len(sizes), len(grid.shape), max(grid.shape)
-    edges = np.zeros((d, m + 1))
-    for j, column in enumerate(grid.edges()):
-        edges[j, : len(column)] = column
-    spread_range = np.array(SPREADS) * _unit(grid, k)
-    jumps = np.exp(np.clip(np.minimum(y, 3 * rows[0] / k) / noise.std, -1.0, 4.0))
-    state = _State(
-        y=y,
-        noise=noise,
-        rows=np.array([rows[0], max(rows[1], 1e-6) / _SQRT2]),
-        edges=edges,
-        shape=np.array(grid.shape, dtype=np.int64),
-        jumps=jumps,
-        cumulative_jumps=np.cumsum(jumps),
-        spread_range=spread_range,
-        centers=centers,
-        sizes=sizes,
-        spread=np.sqrt(spread_range[:1] * spread_range[1:]),
-        mass=np.zeros((k, d, m)),
-        window=np.zeros((k, d, 2), dtype=np.int64),
-        expected=np.zeros(len(y)),
-        fit=np.zeros(len(y)),
-        change=np.zeros(len(y)),
-        is_touched=np.zeros(len(y), dtype=np.bool_),
-        touched=np.zeros(len(y), dtype=np.int64),
-    )
-    _evaluate(state)
-    return state
+class _Chain:
+    """One chain: the current mixture, and values derived from it.
+
+    Kernels take plain arrays, and random numbers that were drawn before: each further type or generator in a
+    kernel takes a second to compile.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        y: FloatArray,
+        noise: Noise,
+        rows: tuple[float, float],
+        start: tuple[FloatArray, FloatArray],
+        seed: int,
+    ) -> None:
+        centers, sizes = start
+        k, d, m, unit = len(sizes), len(grid.shape), max(grid.shape), _unit(grid, len(sizes))
+        self.grid = grid
+        self.rng = np.random.Generator(np.random.PCG64(seed))
+        self.facts = np.array([noise.laplace, noise.std, rows[0], max(rows[1], 1e-6) / _SQRT2])
+        self.shape = np.array(grid.shape, dtype=np.int64)
+        self.edges = np.zeros((d, m + 1))  # borders of the cells
+        for j, column in enumerate(grid.edges()):
+            self.edges[j, : len(column)] = column
+        # How promising each cell is as a place for a cluster
+        self.log_jumps = np.clip(np.minimum(y, 3 * rows[0] / k) / noise.std, -1.0, 4.0)
+        self.cumulative_jumps = np.cumsum(np.exp(self.log_jumps))
+        # Noisy count, expectation, log density; proposed change of the expectation and the density then
+        self.cells = np.zeros((5, grid.n_cells))
+        self.cells[0] = y
+        self.listed = np.zeros((2, grid.n_cells), dtype=np.int64)  # cells that change; whether one is listed
+        # Current and proposed: centre and size of each cluster, its mass along each column, and its window of
+        # cells that matter
+        self.clusters, self.proposed = np.zeros((2, k, d + 1))
+        self.masses = np.zeros((2, k, d, m))
+        self.windows = np.zeros((2, k, d, 2), dtype=np.int64)
+        self.spreads = np.array([math.sqrt(SPREADS[0] * SPREADS[1]), *SPREADS]) * unit  # current, range
+        self.parts: list[_Sums] = []
+        self.proposed[:, :-1], self.proposed[:, -1] = centers, np.maximum(sizes, 0.2 * rows[0] / k)
+        self.listed[:] = np.arange(grid.n_cells), np.ones(grid.n_cells)  # at first, all cells change
+        _move(*(*self._arrays, grid.n_cells, 0, k, float(self.spreads[0]), -math.inf))
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        mixture = self.clusters, self.proposed, self.spreads, self.masses, self.windows
+        return self.facts, self.shape, self.edges, self.cells, self.listed, *mixture
+
+    def run(self, sweeps: int) -> None:
+        """Run the chain, and add up its states."""
+        n_moves, d = sweeps * (2 * len(self.clusters) + 1), len(self.shape)
+        shots = self.rng.random(n_moves) * self.cumulative_jumps[-1]
+        cells = np.minimum(np.searchsorted(self.cumulative_jumps, shots), self.grid.n_cells - 1)
+        places = self.grid.centers_of(cells) + self.grid.widths * self.rng.uniform(-0.5, 0.5, (n_moves, d))
+        uniforms, normals = self.rng.random((n_moves, 5)), self.rng.standard_normal((n_moves, d + 1))
+        expected, moments = np.zeros(self.grid.n_cells), np.zeros((self.grid.n_cells, d))
+        draws = self.log_jumps, cells, places, uniforms, normals
+        log_likelihood = _run(*(*self._arrays, *draws, expected, moments))
+        self.parts.append(_Sums(sweeps, expected, moments, log_likelihood))
+
+    def means(self) -> _Sums:
+        """Means over the chain but for its first third, the warm-up."""
+        kept = self.parts[len(self.parts) // 3 :]
+        n = sum(part.n for part in kept)
+        expected: FloatArray = sum((part.expected for part in kept), np.zeros(())) / n
+        moments: FloatArray = sum((part.moments for part in kept), np.zeros(())) / n
+        return _Sums(n, expected, moments, sum(part.log_likelihood for part in kept) / n)
 
 
 @numba.njit(cache=True)
@@ -205,14 +242,14 @@ def _log_erfcx(u: float) -> float:
 
 
 @numba.njit(cache=True)
-def _log_density(y: float, expected: float, noise: Noise) -> float:
+def _log_density(y: float, expected: float, laplace: bool, std: float) -> float:
     """Log density, up to a constant, of a noisy count: normal around its expectation, plus the noise."""
     variance = expected + (MISFIT * expected) ** 2 + 1.0 / 12.0
     z = abs(y - expected)
-    if not noise.laplace:
-        variance += noise.std * noise.std
+    if not laplace:
+        variance += std * std
         return -0.5 * z * z / variance - 0.5 * math.log(variance)
-    s, scale = math.sqrt(variance), noise.std / _SQRT2
+    s, scale = math.sqrt(variance), std / _SQRT2
     u = (s / scale - z / s) / _SQRT2
     if u < -5.0:  # far out, the normal part only shifts the exponential tail
         return 0.5 * variance / (scale * scale) - z / scale + math.log(2.0)
@@ -221,14 +258,16 @@ def _log_density(y: float, expected: float, noise: Noise) -> float:
 
 
 @numba.njit(cache=True)
-def _set_mass(state: _State, center: FloatArray, spread: float, mass: FloatArray, window: IntArray) -> None:
+def _set_mass(
+    shape: IntArray, edges: FloatArray, cluster: FloatArray, spread: float, mass: FloatArray, window: IntArray
+) -> None:
     """Mass of a clipped normal in each cell along each column, and the window of cells that matter."""
-    for j in range(len(state.shape)):
-        below, first, last = 0.0, state.shape[j], 0
-        for i in range(state.shape[j]):
+    for j in range(len(shape)):
+        below, first, last = 0.0, shape[j], 0
+        for i in range(shape[j]):
             upto = 1.0
-            if i < state.shape[j] - 1:
-                upto = 0.5 * math.erfc((center[j] - state.edges[j, i + 1]) / (spread * _SQRT2))
+            if i < shape[j] - 1:
+                upto = 0.5 * math.erfc((cluster[j] - edges[j, i + 1]) / (spread * _SQRT2))
             mass[j, i] = upto - below
             below = upto
             if mass[j, i] > NEGLIGIBLE:
@@ -237,206 +276,232 @@ def _set_mass(state: _State, center: FloatArray, spread: float, mass: FloatArray
 
 
 @numba.njit(cache=True)
-def _n_cells(window: IntArray) -> int:
-    cells = 1
-    for j in range(window.shape[0]):
-        cells *= window[j, 1] - window[j, 0]
-    return cells
-
-
-@numba.njit(cache=True)
-def _locate(q: int, window: IntArray, shape: IntArray, at: IntArray) -> int:
-    """Flat index of the q-th cell of a window. Fills `at` with its index along each column."""
-    flat, stride = 0, 1
-    for j in range(len(shape) - 1, -1, -1):
-        length = window[j, 1] - window[j, 0]
-        at[j] = window[j, 0] + q % length
-        q //= length
-        flat += at[j] * stride
-        stride *= shape[j]
-    return flat
-
-
-@numba.njit(cache=True)
-def _add_cluster(state: _State, size: float, mass: FloatArray, window: IntArray, n_touched: int) -> int:
-    """Add `size` times a cluster to the change. A cell is listed when it first changes."""
-    at = np.empty(len(state.shape), np.int64)
-    for q in range(_n_cells(window)):
-        cell = _locate(q, window, state.shape, at)
-        part = size
-        for j in range(len(at)):
-            part *= mass[j, at[j]]
-        if not state.is_touched[cell]:
-            state.is_touched[cell] = True
-            state.touched[n_touched] = cell
-            n_touched += 1
-        state.change[cell] += part
-    return n_touched
-
-
-@numba.njit(cache=True)
-def _gain(state: _State, n_touched: int) -> float:
-    """Gain in log likelihood from the change."""
-    gain = 0.0
-    for cell in state.touched[:n_touched]:
-        expected = max(state.expected[cell] + state.change[cell], 0.0)
-        gain += _log_density(state.y[cell], expected, state.noise) - state.fit[cell]
-    return gain
-
-
-@numba.njit(cache=True)
-def _settle(state: _State, n_touched: int, accepted: bool) -> None:
-    """Apply the change or drop it."""
-    for cell in state.touched[:n_touched]:
-        if accepted:
-            state.expected[cell] = max(state.expected[cell] + state.change[cell], 0.0)
-            state.fit[cell] = _log_density(state.y[cell], state.expected[cell], state.noise)
-        state.change[cell] = 0.0
-        state.is_touched[cell] = False
-
-
-@numba.njit(cache=True)
-def _evaluate(state: _State) -> None:
-    """Masses, expectations and fit of the whole mixture."""
-    n_touched = 0
-    for c in range(len(state.sizes)):
-        _set_mass(state, state.centers[c], state.spread[0], state.mass[c], state.window[c])
-        n_touched = _add_cluster(state, state.sizes[c], state.mass[c], state.window[c], n_touched)
-    for cell in range(len(state.y)):
-        state.fit[cell] = _log_density(state.y[cell], state.expected[cell], state.noise)
-    _settle(state, n_touched, True)
-
-
-@numba.njit(cache=True)
-def _jump(state: _State, rng: np.random.Generator, center: FloatArray, place: FloatArray) -> float:
-    """Propose a place in a promising cell anywhere; return the log ratio of the proposal densities."""
-    cells, shape = state.cumulative_jumps, state.shape
-    new = min(np.searchsorted(cells, rng.random() * cells[-1]), len(cells) - 1)
-    old, rest = 0, new
-    for j in range(len(shape) - 1, -1, -1):
-        i = rest % shape[j]
-        rest //= shape[j]
-        place[j] = state.edges[j, i] + rng.random() * (state.edges[j, i + 1] - state.edges[j, i])
+def _add_cluster(
+    shape: IntArray,
+    size: float,
+    mass: FloatArray,
+    window: IntArray,
+    change: FloatArray,
+    listed: IntArray,
+    n_listed: int,
+) -> int:
+    """Add `size` times a cluster to the change, and list the cells that change for the first time."""
+    n_cells = 1
     for j in range(len(shape)):
-        first, last = state.edges[j, 0], state.edges[j, shape[j]]
-        i = int((center[j] - first) / (last - first) * shape[j])
-        old = old * shape[j] + min(max(i, 0), shape[j] - 1)
-    return math.log(state.jumps[old] / state.jumps[new])
+        n_cells *= window[j, 1] - window[j, 0]
+    for q in range(n_cells):
+        cell, part, stride, rest = 0, size, 1, q
+        for j in range(len(shape) - 1, -1, -1):
+            length = window[j, 1] - window[j, 0]
+            at = window[j, 0] + rest % length
+            rest //= length
+            cell += at * stride
+            part *= mass[j, at]
+            stride *= shape[j]
+        if listed[1, cell] == 0:
+            listed[1, cell] = 1
+            listed[0, n_listed] = cell
+            n_listed += 1
+        change[cell] += part
+    return n_listed
 
 
 @numba.njit(cache=True)
-def _walk(state: _State, rng: np.random.Generator, center: FloatArray, place: FloatArray) -> bool:
-    """Propose a place nearby, on a random scale; return whether it is inside the box."""
-    width = state.spread[0] * 10.0 ** rng.uniform(-1.0, 0.3)
-    inside = True
-    for j in range(len(center)):
-        place[j] = center[j] + width * rng.standard_normal()
-        inside = inside and state.edges[j, 0] < place[j] < state.edges[j, state.shape[j]]
-    return inside
-
-
-@numba.njit(cache=True)
-def _move_cluster(
-    state: _State, rng: np.random.Generator, c: int, mass: FloatArray, window: IntArray
+def _move(
+    facts: FloatArray,
+    shape: IntArray,
+    edges: FloatArray,
+    cells: FloatArray,
+    listed: IntArray,
+    clusters: FloatArray,
+    proposed: FloatArray,
+    spreads: FloatArray,
+    masses: FloatArray,
+    windows: IntArray,
+    n_listed: int,
+    first: int,
+    last: int,
+    spread: float,
+    threshold: float,
 ) -> None:
-    """Metropolis step for one cluster: jump, walk, or change size."""
-    center, old_size, k = state.centers[c], state.sizes[c], len(state.sizes)
-    place, size, log_ratio = center.copy(), old_size, 0.0
-    kind = rng.random()
+    """Move some clusters as proposed, to this spread, if the log likelihood gains more than a threshold."""
+    d, gain = len(shape), 0.0
+    for c in range(first, last):
+        n_listed = _add_cluster(
+            shape, -clusters[c, d], masses[0, c], windows[0, c], cells[3], listed, n_listed
+        )
+        _set_mass(shape, edges, proposed[c], spread, masses[1, c], windows[1, c])
+        n_listed = _add_cluster(
+            shape, proposed[c, d], masses[1, c], windows[1, c], cells[3], listed, n_listed
+        )
+    for n in range(n_listed):
+        cell = listed[0, n]
+        expected = max(cells[1, cell] + cells[3, cell], 0.0)
+        cells[4, cell] = _log_density(cells[0, cell], expected, facts[0] > 0.0, facts[1])
+        gain += cells[4, cell] - cells[2, cell]
+    accepted = gain > threshold
+    for n in range(n_listed):
+        cell = listed[0, n]
+        if accepted:
+            cells[1, cell] = max(cells[1, cell] + cells[3, cell], 0.0)
+            cells[2, cell] = cells[4, cell]
+        cells[3, cell], listed[1, cell] = 0.0, 0
+    if not accepted:
+        return
+    spreads[0] = spread
+    for c in range(first, last):
+        for j in range(d + 1):
+            clusters[c, j] = proposed[c, j]
+        for j in range(d):
+            windows[0, c, j, 0], windows[0, c, j, 1] = windows[1, c, j, 0], windows[1, c, j, 1]
+            for i in range(shape[j]):
+                masses[0, c, j, i] = masses[1, c, j, i]
+
+
+@numba.njit(cache=True)
+def _propose(
+    facts: FloatArray,
+    shape: IntArray,
+    edges: FloatArray,
+    clusters: FloatArray,
+    spread: float,
+    c: int,
+    log_jumps: FloatArray,
+    jump: int,
+    place: FloatArray,
+    uniforms: FloatArray,
+    normals: FloatArray,
+    proposed: FloatArray,
+) -> float:
+    """Propose a jump, a walk or another size of one cluster. Returns the log ratio of priors and proposals.
+
+    A jump goes to a promising cell anywhere, a walk to a place nearby, on a random scale.
+    """
+    k, d = len(clusters), len(shape)
+    old_size, mean, kind, log_ratio, inside = clusters[c, d], facts[2] / k, uniforms[0], 0.0, True
+    size, width = old_size, spread * 10.0 ** (1.3 * uniforms[1] - 1.0)
     if kind < 0.3:
-        log_ratio += _jump(state, rng, center, place)
-        if rng.random() < 0.5:
-            mean = state.rows[0] / k
-            size = -mean * math.log(1.0 - rng.random())
+        cell = 0
+        for j in range(d):
+            proposed[j] = place[j]
+            first, last = edges[j, 0], edges[j, shape[j]]
+            i = int((clusters[c, j] - first) / (last - first) * shape[j])
+            cell = cell * shape[j] + min(max(i, 0), shape[j] - 1)
+        log_ratio += log_jumps[cell] - log_jumps[jump]
+        if uniforms[2] < 0.5:
+            size = -mean * math.log(1.0 - uniforms[3])
             log_ratio += (size - old_size) / mean
     else:
-        if kind < 0.8 and not _walk(state, rng, center, place):
-            return
+        for j in range(d):
+            proposed[j] = clusters[c, j] + (width * normals[j] if kind < 0.8 else 0.0)
+            inside = inside and edges[j, 0] < proposed[j] < edges[j, shape[j]]
         if kind > 0.6:
-            size *= math.exp(0.5 * rng.standard_normal())
+            size *= math.exp(0.5 * normals[d])
             log_ratio += math.log(size / old_size)
-    if size < 1e-3:
-        return
-    _set_mass(state, place, state.spread[0], mass, window)
-    n_touched = _add_cluster(state, -old_size, state.mass[c], state.window[c], 0)
-    n_touched = _add_cluster(state, size, mass, window, n_touched)
-    total = state.sizes.sum()
+    proposed[d] = size
+    if size < 1e-3 or (kind < 0.8 and not inside):
+        return -math.inf
+    total = 0.0
+    for other in range(k):
+        total += clusters[other, d]
     new_total = total - old_size + size
-    log_ratio += (abs(total - state.rows[0]) - abs(new_total - state.rows[0])) / state.rows[1]
+    log_ratio += (abs(total - facts[2]) - abs(new_total - facts[2])) / facts[3]
     log_ratio += (CONCENTRATION - 1.0) * math.log(size / old_size)
-    log_ratio -= k * CONCENTRATION * math.log(new_total / total)
-    accepted = math.log(1.0 - rng.random()) < log_ratio + _gain(state, n_touched)
-    _settle(state, n_touched, accepted)
-    if accepted:
-        state.centers[c], state.sizes[c] = place, size
-        state.mass[c], state.window[c] = mass, window
+    return float(log_ratio - k * CONCENTRATION * math.log(new_total / total))
 
 
 @numba.njit(cache=True)
-def _move_spread(state: _State, rng: np.random.Generator, mass: FloatArray, window: IntArray) -> None:
-    """Metropolis step for the common spread."""
-    spread = state.spread[0] * math.exp(0.3 * rng.standard_normal())
-    if not state.spread_range[0] < spread < state.spread_range[1]:
-        return
-    n_touched = 0
-    for c in range(len(state.sizes)):
-        n_touched = _add_cluster(state, -state.sizes[c], state.mass[c], state.window[c], n_touched)
-        _set_mass(state, state.centers[c], spread, mass[c], window[c])
-        n_touched = _add_cluster(state, state.sizes[c], mass[c], window[c], n_touched)
-    accepted = math.log(1.0 - rng.random()) < _gain(state, n_touched)
-    _settle(state, n_touched, accepted)
-    if accepted:
-        state.spread[0] = spread
-        state.mass[:], state.window[:] = mass, window
-
-
-@numba.njit(cache=True)
-def _set_positions(state: _State, c: int, positions: FloatArray) -> None:
-    """Mean position of a cluster's rows in each cell of its window along each column."""
-    spread = state.spread[0]
-    for j in range(len(state.shape)):
-        center = state.centers[c, j]
-        for i in range(state.window[c, j, 0], state.window[c, j, 1]):
-            low, high = state.edges[j, i], state.edges[j, i + 1]
-            a, b = (low - center) / spread, (high - center) / spread
-            moment = spread * (math.exp(-0.5 * a * a) - math.exp(-0.5 * b * b)) / _SQRT2PI
-            moment += center * 0.5 * (math.erf(b / _SQRT2) - math.erf(a / _SQRT2))
-            if i == 0:
-                moment += low * 0.5 * math.erfc(-a / _SQRT2)
-            if i == state.shape[j] - 1:
-                moment += high * 0.5 * math.erfc(b / _SQRT2)
-            mass = state.mass[c, j, i]  # 0 if the column is narrow: all rows are then clipped to its ends
-            positions[j, i] = min(max(moment / mass, low), high) if mass > 0.0 else low
-
-
-@numba.njit(cache=True)
-def _accumulate(state: _State, positions: FloatArray, expected: FloatArray, moments: FloatArray) -> None:
+def _accumulate(
+    shape: IntArray,
+    edges: FloatArray,
+    clusters: FloatArray,
+    spread: float,
+    masses: FloatArray,
+    windows: IntArray,
+    positions: FloatArray,
+    expected: FloatArray,
+    moments: FloatArray,
+) -> None:
     """Add the current expectations, and the expectations times positions."""
-    at = np.empty(len(state.shape), np.int64)
-    for c in range(len(state.sizes)):
-        _set_positions(state, c, positions)
-        for q in range(_n_cells(state.window[c])):
-            cell = _locate(q, state.window[c], state.shape, at)
-            part = state.sizes[c]
-            for j in range(len(at)):
-                part *= state.mass[c, j, at[j]]
+    d = len(shape)
+    for c in range(len(clusters)):
+        n_cells = 1
+        for j in range(d):  # mean position of the cluster's rows in each cell along each column
+            n_cells *= windows[c, j, 1] - windows[c, j, 0]
+            for i in range(windows[c, j, 0], windows[c, j, 1]):
+                low, high = edges[j, i], edges[j, i + 1]
+                a, b = (low - clusters[c, j]) / spread, (high - clusters[c, j]) / spread
+                moment = spread * (math.exp(-0.5 * a * a) - math.exp(-0.5 * b * b)) / _SQRT2PI
+                moment += clusters[c, j] * 0.5 * (math.erf(b / _SQRT2) - math.erf(a / _SQRT2))
+                if i == 0:
+                    moment += low * 0.5 * math.erfc(-a / _SQRT2)
+                if i == shape[j] - 1:
+                    moment += high * 0.5 * math.erfc(b / _SQRT2)
+                mass = masses[c, j, i]  # 0 if the column is narrow: all rows are then clipped to its ends
+                positions[j, i] = min(max(moment / mass, low), high) if mass > 0.0 else low
+        for q in range(n_cells):
+            cell, part, stride, rest = 0, clusters[c, d], 1, q
+            for j in range(d - 1, -1, -1):
+                length = windows[c, j, 1] - windows[c, j, 0]
+                at = windows[c, j, 0] + rest % length
+                rest //= length
+                cell += at * stride
+                part *= masses[c, j, at]
+                stride *= shape[j]
             expected[cell] += part
-            for j in range(len(at)):
-                moments[cell, j] += part * positions[j, at[j]]
+            rest = q
+            for j in range(d - 1, -1, -1):
+                length = windows[c, j, 1] - windows[c, j, 0]
+                moments[cell, j] += part * positions[j, windows[c, j, 0] + rest % length]
+                rest //= length
 
 
 @numba.njit(cache=True)
-def _run_chain(
-    state: _State, rng: np.random.Generator, sweeps: int, expected: FloatArray, moments: FloatArray
+def _run(
+    facts: FloatArray,
+    shape: IntArray,
+    edges: FloatArray,
+    cells: FloatArray,
+    listed: IntArray,
+    clusters: FloatArray,
+    proposed: FloatArray,
+    spreads: FloatArray,
+    masses: FloatArray,
+    windows: IntArray,
+    log_jumps: FloatArray,
+    jumps: IntArray,
+    places: FloatArray,
+    uniforms: FloatArray,
+    normals: FloatArray,
+    expected: FloatArray,
+    moments: FloatArray,
 ) -> float:
-    """Run a chain, add up its states after the warm-up, and return the sum of its log likelihoods."""
-    mass, window = np.zeros_like(state.mass), np.zeros_like(state.window)
-    log_likelihood = 0.0
-    for sweep in range(sweeps):
-        for step in range(2 * len(state.sizes)):
-            _move_cluster(state, rng, step % len(state.sizes), mass[0], window[0])
-        _move_spread(state, rng, mass, window)
-        if sweep >= sweeps // 3:
-            _accumulate(state, mass[0], expected, moments)
-            log_likelihood += state.fit.sum()
+    """Make Metropolis sweeps, add up the states after each, and return the sum of the log likelihoods.
+
+    A sweep moves each cluster twice, and then the common spread.
+    """
+    k, d, log_likelihood = len(clusters), len(shape), 0.0
+    none = int(np.int64(0))  # for a plain 0, numba would compile another variant
+    for move in range(len(uniforms)):
+        c, is_last = move % (2 * k + 1) % k, move % (2 * k + 1) == 2 * k
+        first, last, spread = c, c + 1, spreads[0]
+        if is_last:
+            first, last, spread = 0, k, spreads[0] * math.exp(0.3 * normals[move, d])
+            log_ratio = 0.0 if spreads[1] < spread < spreads[2] else -math.inf
+            for other in range(k):
+                for j in range(d + 1):
+                    proposed[other, j] = clusters[other, j]
+        else:
+            drawn = jumps[move], places[move], uniforms[move], normals[move]
+            log_ratio = _propose(facts, shape, edges, clusters, spread, c, log_jumps, *drawn, proposed[c])
+        if log_ratio > -math.inf:
+            threshold = math.log(1.0 - uniforms[move, 4]) - log_ratio
+            mixture = clusters, proposed, spreads, masses, windows
+            _move(facts, shape, edges, cells, listed, *mixture, none, first, last, spread, threshold)
+        if is_last:
+            _accumulate(
+                shape, edges, clusters, spreads[0], masses[0], windows[0], masses[1, 0], expected, moments
+            )
+            for cell in range(cells.shape[1]):
+                log_likelihood += cells[2, cell]
     return log_likelihood

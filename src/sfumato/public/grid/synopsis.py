@@ -16,8 +16,17 @@ from sfumato.domain import FloatArray, Grid, IntArray, Measure, check_shape
 from sfumato.domain.blocks import Block, moved_into
 from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.errors import ParameterError
-from sfumato.public.grid.posterior import N_CHAINS, CellMeans, Noise, affordable_sweeps, cell_means
-from sfumato.public.kmeans import weighted_kmeans
+from sfumato.public.grid.posterior import (
+    GLANCE_SWEEPS,
+    N_CHAINS,
+    N_SWEEPS,
+    START_RUNS,
+    CellMeans,
+    Noise,
+    affordable_sweeps,
+    cell_means,
+)
+from sfumato.public.kmeans import one_thread, weighted_kmeans
 from sfumato.public.means import project_to_simplex, shrunk_means
 
 # Tuned: docs/notes/constants.md#grid
@@ -106,7 +115,8 @@ class GridSynopsis:
         if self.measure:
             centers, sizes = self.moved(self.measure).cluster(n_clusters)
             return self.measure.inverse.of(centers), sizes
-        centers, sizes = self._clustered(n_clusters)
+        with one_thread(self.grid.n_cells):
+            centers, sizes = self._clustered(n_clusters)
         return moved_into(self.blocks, centers, np.array(self.grid.high)), sizes
 
     def _clustered(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
@@ -145,7 +155,8 @@ class GridSynopsis:
         k, squares, n_cells = len(centers), np.zeros_like(centers), np.zeros(len(centers))
         for cells in self._stretches():
             points = self.grid.centers_of(cells)
-            nearest = pairwise_distances_argmin(points, centers)
+            with one_thread(len(cells)):
+                nearest = pairwise_distances_argmin(points, centers)
             gaps = (points - centers[nearest]) ** 2
             squares += np.stack([np.bincount(nearest, column, k) for column in gaps.T], axis=1)
             n_cells += np.bincount(nearest, minlength=k)
@@ -208,18 +219,26 @@ class GridSynopsis:
 
     def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
         """Posterior means with as many clusters as fit, at least `n_clusters`; None if too costly."""
-        best, finer = None, self._posterior(counts, n_clusters)
-        while finer is not None and (best is None or finer.fits_better(best, self.rows_estimate())):
+        best = self._posterior(counts, n_clusters, N_CHAINS)
+        while best is not None:
+            # One short chain shows whether more clusters are worth several.
+            for n_chains, sweeps in ((1, GLANCE_SWEEPS), (N_CHAINS, N_SWEEPS)):
+                finer = self._posterior(counts, 2 * len(best.centers[0]), n_chains, sweeps)
+                if finer is None or not finer.fits_better(best, self.rows_estimate()):
+                    return best
             best = finer
-            finer = self._posterior(counts, 2 * len(best.centers[0]))
         return best
 
-    def _posterior(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
-        sweeps = affordable_sweeps(self.grid, n_clusters)
+    def _posterior(
+        self, counts: FloatArray, n_clusters: int, n_chains: int, most_sweeps: int = N_SWEEPS
+    ) -> CellMeans | None:
+        sweeps = min(affordable_sweeps(self.grid, n_clusters), most_sweeps)
         if sweeps == 0 or self.noise_std == 0 or n_clusters > self.grid.n_cells:
             return None
         points = self.grid.centers()
-        starts = [weighted_kmeans(points, counts, n_clusters, n_init=1, seed=i) for i in range(N_CHAINS)]
+        starts = [
+            weighted_kmeans(points, counts, n_clusters, n_init=START_RUNS, seed=i) for i in range(n_chains)
+        ]
         noise, rows = Noise(self.laplace, self.noise_std), (self.rows_estimate(), self.rows_std)
         return cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
 
