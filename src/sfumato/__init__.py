@@ -28,6 +28,7 @@ if _typing.TYPE_CHECKING:
     )
     from sfumato.curator.inspection import check
     from sfumato.domain import Ball, Sparse, Sphere, Unit
+    from sfumato.domain.on_spark import on_spark
     from sfumato.domain.text import scan_csv
     from sfumato.pca import PrivatePCA
     from sfumato.pipelines import check_pipeline
@@ -42,8 +43,8 @@ __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "Densi
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
 __all__ += ["PrivateKMeans", "PrivatePCA", "PublicScaler", "RandomProjection", "Release"]
 __all__ += ["SourceTargetClustering", "Sparse", "Sphere", "Unit", "__version__", "check", "check_pipeline"]
-__all__ += ["datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics", "progress"]
-__all__ += ["recommend", "scan_csv", "suggest_max_rows"]
+__all__ += ["datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics", "on_spark"]
+__all__ += ["progress", "recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
@@ -59,6 +60,7 @@ _HOMES = {
     "Unit": "domain",
     "check": "curator.inspection",
     "check_pipeline": "pipelines",
+    "on_spark": "domain.on_spark",
     "recommend": "planner",
     "scan_csv": "domain.text",
 }

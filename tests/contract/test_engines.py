@@ -1,4 +1,4 @@
-"""One contract over the three engines: with the same seed, every estimator gives the same release on all."""
+"""One contract over all engines: with the same seed, every estimator gives the same release on all."""
 
 import itertools
 from pathlib import Path
@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato import GridKMeans, SourceTargetClustering, estimate_bounds, suggest_max_rows
+from sfumato import GridKMeans, SourceTargetClustering, estimate_bounds, on_spark, suggest_max_rows
+from sfumato.domain.on_spark import TableOnSpark
 from sfumato.errors import ParameterError
 from sfumato.public.models import encode
 
@@ -32,13 +33,17 @@ def folder(table, tmp_path):
     return tmp_path
 
 
-@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["files", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("spark", "files on spark"))]
+)
 def elsewhere(request, table, folder, monkeypatch):
-    """The same table in several files, or on two Spark workers."""
+    """The same table in several files, or on two Spark workers, which may read the files themselves."""
     if request.param == "files":
         return folder
-    monkeypatch.setattr("sfumato.private.engines.spark.N_MERGERS", 1)  # a task takes a tenth of a second
     spark = request.getfixturevalue("spark")
+    if request.param == "files on spark":
+        monkeypatch.setattr("sfumato.private.sources.pieces.LEAST_VALUES", 300)
+        return on_spark(folder, spark)
     return spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(2)
 
 
@@ -71,7 +76,7 @@ def test_source_on_any_engine(table, elsewhere):
 def test_labels_on_any_engine(table, elsewhere):
     model = GridKMeans(3, bounds={"y": (-1, 1), "x": (-1, 1)}, random_state=0).fit(table)
     expected = model.predict(table)
-    if isinstance(elsewhere, Path):
+    if isinstance(elsewhere, Path | TableOnSpark):
         assert (model.predict(elsewhere) == expected).all()
         return
     found = model.release_.predict_spark(elsewhere, "group.1").toArrow().to_pandas()

@@ -30,9 +30,9 @@ from sfumato.domain.columns import (
 )
 from sfumato.domain.constraints import missing_rule, one_of
 from sfumato.domain.space import LARGEST_BOUND, Outside
-from sfumato.private.engines.spark import quiet, quoted
+from sfumato.private.engines.spark import quiet
 from sfumato.private.reading import Batch, Mask, is_text, read_names, read_values
-from sfumato.private.sources import Source, SparkSource, TextSource
+from sfumato.private.sources import OnSpark, Source, TextSource
 
 UNDECODED = "\N{REPLACEMENT CHARACTER}"
 _NO_LEVEL = "\N{NULL}"  # in place of levels that are not known: no value and no spelling of a missing one
@@ -141,13 +141,10 @@ def _tallies(
     is_trying: Callable[[], bool],
 ) -> Iterator[Tally]:
     """Counts of every batch."""
-    if isinstance(source, SparkSource):
-        names = columns.source_names
+    if isinstance(source, OnSpark):
+        work = partial(_tally_partition, columns, domain, told)
         with quiet():
-            plain = source.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
-            counted = plain.mapInArrow(
-                partial(_tally_partition, columns, domain, told), _SPARK_TALLY
-            ).collect()
+            counted = source.rows(columns).mapped(columns.source_names, work, _SPARK_TALLY).collect()
         yield from (Counter({(row["name"], row["what"]): row["n"]}) for row in counted)
         return
     in_path = source.files.in_path_names if isinstance(source, TextSource) else columns.source_names
@@ -164,7 +161,7 @@ def _tally_partition(
 ) -> Iterator[pa.RecordBatch]:
     """On a worker: the counts of every batch."""
     for batch in batches:
-        tally = _tally(columns, domain, told, batch.rename_columns(columns.source_names))
+        tally = _tally(columns, domain, told, batch)
         names, whats = zip(*tally, strict=True)
         yield pa.record_batch([names, whats, list(tally.values())], names=["name", "what", "n"])
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.private.engines.test_spark import some_people, wait_until
 
-from sfumato import Budget, GridKMeans, Ledger
+from sfumato import Budget, GridKMeans, Ledger, on_spark
 from sfumato.errors import DataError
 from sfumato.private.engines.spark import SparkEngine
 from sfumato.public.models import encode
@@ -96,17 +97,23 @@ def kill_the_first(spark, folder):
 
 
 # The first fold persists the kept rows on the workers: some of them die with the executor.
+@pytest.mark.parametrize("way", ["frame", "files"])
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds executors in /proc")
-def test_an_executor_that_dies_changes_neither_release_nor_ledger(spark, ledger, tmp_path, monkeypatch):
+def test_an_executor_that_dies_changes_neither_release_nor_ledger(spark, ledger, tmp_path, monkeypatch, way):
     parameters = {"unit": "person", "max_rows_per_unit": 3, "max_cells": 100, "random_state": 1}
     table, begun = some_table(), tmp_path / "begun"
     begun.mkdir()
     undisturbed = GridKMeans(3, bounds=BOUNDS, **parameters).fit(table)
     folded = slow_second_fold(monkeypatch, begun)
-    frame = spark.createDataFrame(table).repartition(3)
+    if way == "frame":
+        X = spark.createDataFrame(table).repartition(3)
+    else:
+        monkeypatch.setattr("sfumato.private.sources.pieces.LEAST_VALUES", 3000)
+        pq.write_table(table, tmp_path / "table.parquet", row_group_size=1000)
+        X = on_spark(tmp_path / "table.parquet", spark)
     with ThreadPoolExecutor(1) as pool:
         killed = pool.submit(kill_the_first, spark, begun)
-        model = GridKMeans(3, bounds=BOUNDS, ledger=ledger, **parameters).fit(frame)
+        model = GridKMeans(3, bounds=BOUNDS, ledger=ledger, **parameters).fit(X)
         assert killed.result() not in executors(spark)
     assert len(folded) == 4  # rows, cells, and two of profiles
     assert len(list(begun.iterdir())) > 1  # what the dead one had begun, another did again

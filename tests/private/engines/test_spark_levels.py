@@ -7,6 +7,7 @@ import pytest
 from sfumato import Budget, Ledger, estimate_levels
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.errors import DataError
+from sfumato.private.engines.spark import SparkFrame
 from sfumato.private.engines.spark_levels import count_levels_on_spark
 from sfumato.private.levels import count_levels
 from sfumato.private.sources import open_source
@@ -28,7 +29,7 @@ def people():
 def test_the_same_counts_as_in_memory(spark, people, unit):
     columns = Columns(COORDINATES, unit, text=TYPED)
     here = count_levels(columns, open_source(people).batches(columns))
-    there = count_levels_on_spark(spark.createDataFrame(people).repartition(5), columns)
+    there = count_levels_on_spark(SparkFrame(spark.createDataFrame(people).repartition(5)), columns)
     assert there.equals(here.cast(there.schema))
 
 
@@ -42,7 +43,9 @@ def test_the_same_levels_as_in_memory(spark, people):
 def test_no_rows(spark, people):
     for unit in (None, "who"):
         assert (
-            count_levels_on_spark(spark.createDataFrame(people).limit(0), Columns(COORDINATES, unit)).num_rows
+            count_levels_on_spark(
+                SparkFrame(spark.createDataFrame(people).limit(0)), Columns(COORDINATES, unit)
+            ).num_rows
             == 0
         )
 
@@ -56,4 +59,6 @@ def test_types_are_checked_before_anything_is_charged(spark, people, tmp_path):
 
 def test_errors_quote_no_value(spark, people):
     with pytest.raises(DataError, match="'half' must hold text, integers or booleans"):
-        count_levels_on_spark(spark.createDataFrame(people), Columns((Coordinate("half", "level"),)))
+        count_levels_on_spark(
+            SparkFrame(spark.createDataFrame(people)), Columns((Coordinate("half", "level"),))
+        )

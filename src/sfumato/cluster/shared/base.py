@@ -70,6 +70,7 @@ from sfumato.domain.columns import (
     read_bounds,
 )
 from sfumato.domain.levels import with_levels
+from sfumato.domain.on_spark import on_spark
 from sfumato.domain.scaling import ALIKE, Scaling
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
@@ -388,7 +389,7 @@ class PrivateClusterer(Habits, DescribesTexts, ClusterMixin, PrivateEstimator, A
     def _cluster(self, curator: Questions) -> Model:
         """Ask the curator and compute the model."""
 
-    def fit(self, X: ArrayLike, y: None = None) -> Self:
+    def fit(self, X: ArrayLike, y: None = None, *, spark: Any = None) -> Self:
         """Cluster a table under differential privacy.
 
         Parameters
@@ -398,8 +399,10 @@ class PrivateClusterer(Habits, DescribesTexts, ClusterMixin, PrivateEstimator, A
             path to a file, a folder or a pattern (Parquet, Feather, CSV: see `scan_csv`).
         y : None
             Ignored, for compatibility with scikit-learn.
+        spark : SparkSession, optional
+            Its workers read the files at a path, see `on_spark`.
         """
-        table = self._open(X)
+        table = self._open(X if spark is None else on_spark(X, spark))  # type: ignore[arg-type]
         self._table = self._fit(table, self._plan, self._cluster)
         return self
 

@@ -1,9 +1,8 @@
-"""Rows in a Spark DataFrame."""
+"""Rows that Spark spreads over its workers."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
 import re
 import threading
@@ -12,8 +11,8 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,14 +23,17 @@ from sfumato.domain.columns import Columns
 from sfumato.errors import DataError
 from sfumato.private.aggregates.base import Aggregate
 from sfumato.private.engines.base import add_rows
+from sfumato.private.engines.spark_states import STATES, merged, written
 from sfumato.private.people import cap_rows
 from sfumato.private.reading import read_people, read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-STATES = "slot int, state binary"
-N_MERGERS = 4  # tasks that merge the states of all partitions, before the driver merges theirs
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+Work: TypeAlias = Callable[[Batches], Batches]
+
+N_UNKNOWN = 200  # states, if Spark does not say how many: its default number of partitions after a shuffle
 QUOTING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # they print what is in an error
 # Lines of a worker's traceback without values: our own messages, and those about packages.
 HARMLESS = re.compile(r"^sfumato\.errors\.\w+: (.+)$", re.MULTILINE)
@@ -46,13 +48,59 @@ SHIP_PACKAGES = (
 )
 
 
+class SparkRows(Protocol):
+    """Rows that Spark's tasks can read."""
+
+    @property
+    def n_tasks(self) -> int | None:
+        """Number of tasks, or None if it is not known."""
+
+    @property
+    def n_states(self) -> int:
+        """Number of states to expect, about."""
+
+    def mapped(self, names: list[str], work: Work, schema: str) -> DataFrame:
+        """What `work` makes of the rows of each task, given in batches of the named columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparkFrame:
+    """Rows of a data frame, which the JVM computes and passes to Python.
+
+    It must give the same rows each time Spark computes it: no unseeded sampling, no ``rand()``.
+    """
+
+    frame: DataFrame
+
+    @cached_property
+    def n_tasks(self) -> int | None:
+        """Number of partitions. Spark may have to shuffle to know it."""
+        with contextlib.suppress(Exception):  # Spark Connect has no `rdd`
+            return max(1, self.frame.rdd.getNumPartitions())  # an empty frame may have none
+        return None
+
+    @cached_property
+    def n_states(self) -> int:
+        """Number of partitions by the plan, which Spark may still join."""
+        planned = 0  # of a scan: its plan does not say, but its partitions are known without a shuffle
+        with contextlib.suppress(Exception):  # Spark Connect shows no plan
+            planned = self.frame._jdf.queryExecution().executedPlan().outputPartitioning().numPartitions()
+        return planned or self.n_tasks or N_UNKNOWN
+
+    def mapped(self, names: list[str], work: Work, schema: str) -> DataFrame:
+        """What `work` makes of the rows of each partition, given in batches of the named columns."""
+        # Plain names: mapInArrow reads a dot in a name as a struct field.
+        plain = self.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
+        return plain.mapInArrow(partial(_renamed, names, work), schema)
+
+
 @dataclass(frozen=True, eq=False)
 class SparkEngine:
-    """Rows in a Spark DataFrame. They stay on the workers: the driver receives a few states per fold.
+    """Rows on Spark. They stay on the workers: the driver receives a few states per fold.
 
-    Every task folds its partition into one state. A few tasks merge these on the workers, and the driver
-    merges the rest. States are integers and merging is exactly associative, so partitions, retries and lost
-    workers do not change a bit of the result.
+    Every task folds its rows into one state. States are merged in a tree of tasks, the last few by the
+    driver. They are integers and merging is exactly associative, so partitions, retries and lost workers do
+    not change a bit of the result.
 
     If the domain names a unit, rows are first grouped by person and capped. The capped rows stay persisted
     on the workers (memory, then disk) until the engine is closed or garbage collected, so later folds need
@@ -60,19 +108,15 @@ class SparkEngine:
 
     Notes
     -----
-    The workers need sfumato. Spark Connect works too, but is not tested. There, people are spread over
-    ``spark.sql.shuffle.partitions`` partitions; the default of 200 is too many for small tables.
+    The workers need sfumato.
     """
 
-    frame: DataFrame  # must give the same rows each time Spark computes it: no unseeded sampling, no `rand()`
+    rows: SparkRows
     columns: Columns
     domain: Domain
 
     def __post_init__(self) -> None:
-        try:
-            import pyspark  # noqa: F401
-        except ImportError:
-            raise ImportError("a Spark DataFrame needs pyspark: pip install 'sfumato[spark]'") from None
+        check_pyspark()
 
     @property
     def n_features(self) -> int:
@@ -82,42 +126,43 @@ class SparkEngine:
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""
         with quiet():
-            frame, read = self._source
-            states = frame.mapInArrow(partial(_fold_partition, aggregate, self.domain, read), STATES)
-            groups = states.repartition(N_MERGERS, "slot")
-            parts = groups.mapInArrow(partial(_merge_states, aggregate), STATES).collect()
-        return reduce(aggregate.merge, (_decode(part["state"]) for part in parts), aggregate.zero())
+            rows, names, read = self._source
+            states = rows.mapped(names, partial(_fold_task, aggregate, self.domain, read), STATES)
+            return merged(aggregate, states, self.rows.n_states)
 
     def close(self) -> None:
         """Free what is persisted on the workers. A later fold computes it again."""
         if self.domain.unit.column is not None and "_source" in self.__dict__:
-            self._source[0].unpersist()
+            self._source[0].frame.unpersist()  # type: ignore[attr-defined]
 
     @cached_property
-    def _source(self) -> tuple[DataFrame, Callable[[pa.RecordBatch], FloatArray]]:
-        """The frame that a fold reads, and the function that turns a batch into rows."""
+    def _source(self) -> tuple[SparkRows, list[str], Callable[[pa.RecordBatch], FloatArray]]:
+        """What a fold reads: rows, the columns of them, and the function that turns a batch into numbers."""
         names = self.columns.source_names
-        # Plain names: mapInArrow reads a dot in a name as a struct field.
-        plain = self.frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
         if self.domain.unit.column is None:
-            return plain, partial(_read, self.columns)
-        coordinates = ", ".join(f"x{j} double" for j in range(self.n_features))
+            return self.rows, names, partial(read_rows, self.columns)
+        wide = [f"x{j}" for j in range(self.n_features)]
+        coordinates = ", ".join(f"{name} double" for name in wide)
         # Bytes have one order and one equality in Spark. Strings may have a collation, which could separate a
         # person's rows.
-        spelled = plain.mapInArrow(partial(spell_people, self.columns), f"unit binary, {coordinates}")
-        together = spelled.repartition(*_as_many(self.frame), "unit").sortWithinPartitions("unit")
+        spell = partial(spell_people, self.columns)
+        spelled = self.rows.mapped(names, spell, f"unit binary, {coordinates}")
+        n_tasks = self.rows.n_tasks  # Spark's own setting suits few frames
+        groups = spelled.repartition(n_tasks, "unit") if n_tasks else spelled.repartition("unit")
+        together = groups.sortWithinPartitions("unit")
         # Spark shares persisted data between equal plans and drops it for all. A token makes plans differ.
         cap = partial(_cap_people, self.domain.unit.max_rows, uuid.uuid4().hex)
         kept = together.mapInArrow(cap, coordinates).persist()
         weakref.finalize(self, _unpersist_later, kept).atexit = False
-        return kept, _stack
+        return SparkFrame(kept), wide, _stack
 
 
-def _as_many(frame: DataFrame) -> list[Any]:
-    """Number of partitions of a frame, if known: Spark's own setting suits few frames."""
-    with contextlib.suppress(Exception):  # Spark Connect has no `rdd`
-        return [max(1, frame.rdd.getNumPartitions())]  # an empty frame may have none
-    return []
+def check_pyspark() -> None:
+    """Raise if pyspark is missing."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise ImportError("a table on Spark needs pyspark: pip install 'sfumato[spark]'") from None
 
 
 def quoted(name: str) -> str:
@@ -167,13 +212,15 @@ def _harmless(text: str, condition: str) -> str:
     return f"the Spark DataFrame could not be read ({condition}); Spark's log says more"
 
 
-def _fold_partition(
-    aggregate: Aggregate,
-    domain: Domain,
-    read: Callable[[pa.RecordBatch], FloatArray],
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """On a worker: fold one partition into one state."""
+def _renamed(names: list[str], work: Work, batches: Batches) -> Batches:
+    """On a worker: work on batches with their own names."""
+    return work(batch.rename_columns(names) for batch in batches)
+
+
+def _fold_task(
+    aggregate: Aggregate, domain: Domain, read: Callable[[pa.RecordBatch], FloatArray], batches: Batches
+) -> Batches:
+    """On a worker: fold the rows of one task into one state."""
     from pyspark import TaskContext
 
     state = aggregate.zero()
@@ -181,47 +228,24 @@ def _fold_partition(
         state = add_rows(aggregate, state, read(batch), domain)
     context = TaskContext.get()
     assert context is not None
-    yield _encode(context.partitionId(), state)
+    yield written(context.partitionId(), state)
 
 
-def _merge_states(aggregate: Aggregate, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On a worker: merge the states of several slots into one. No slots give no state."""
-    states = (_decode(value.as_py()) for batch in batches for value in batch.column("state"))
-    for first in states:
-        yield _encode(0, reduce(aggregate.merge, states, first))
-
-
-def _encode(slot: int, state: IntArray) -> pa.RecordBatch:
-    file = io.BytesIO()
-    np.save(file, state, allow_pickle=False)
-    arrays = [pa.array([slot], pa.int32()), pa.array([file.getvalue()], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, names=["slot", "state"])
-
-
-def _decode(encoded: bytes) -> IntArray:
-    state: IntArray = np.load(io.BytesIO(encoded), allow_pickle=False)
-    return state
-
-
-def _read(columns: Columns, batch: pa.RecordBatch) -> FloatArray:
-    return read_rows(columns, batch.rename_columns(columns.source_names))
-
-
-def spell_people(columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def spell_people(columns: Columns, batches: Batches) -> Batches:
     """On a worker: the person of each row as bytes, and the coordinates."""
     for batch in batches:
-        people, rows = read_people(columns, batch.rename_columns(columns.source_names))
+        people, rows = read_people(columns, batch)
         yield _columnar(rows, unit=people.cast(pa.string()).cast(pa.binary()))
 
 
-def _cap_people(max_rows: int, _token: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _cap_people(max_rows: int, _token: str, batches: Batches) -> Batches:
     """On a worker: the capped rows of every person. The rows of one person must be adjacent."""
     for people in whole_people(batches):
         ids = people.column("unit").cast(pa.string())
         yield _columnar(cap_rows(ids, _stack(people.drop_columns("unit")), max_rows))
 
 
-def whole_people(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def whole_people(batches: Batches) -> Batches:
     """Split batches again so that no person is in two of them."""
     waiting: list[pa.RecordBatch] = []  # more rows of its last person may follow
     for batch in batches:

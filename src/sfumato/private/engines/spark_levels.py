@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from sfumato.domain.columns import Columns
-from sfumato.private.engines.spark import quiet, quoted, whole_people
+from sfumato.private.engines.spark import SparkRows, quiet, whole_people
 from sfumato.private.levels import one_each, read_levels, sorted_counts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Bytes have one order and one equality in Spark. Strings may have a collation.
 _COUNTED = "place int, text binary, n long"
 
 
-def count_levels_on_spark(frame: DataFrame, columns: Columns) -> pa.Table:
+def count_levels_on_spark(table: SparkRows, columns: Columns) -> pa.Table:
     """How many people have each value of the columns, see `count_levels`. Raw, before noise."""
     names = columns.source_names
     with quiet():
-        plain = frame.select(*map(quoted, names)).toDF(*(f"column{j}" for j in range(len(names))))
         if columns.unit is None:
-            counted = plain.mapInArrow(partial(_read, columns), _COUNTED)
+            counted = table.mapped(names, partial(_read, columns), _COUNTED)
         else:
-            read = plain.mapInArrow(partial(_read, columns), f"unit binary, {_COUNTED}").distinct()
+            read = table.mapped(names, partial(_read, columns), f"unit binary, {_COUNTED}").distinct()
             together = read.repartition("unit").sortWithinPartitions("unit")
             counted = together.mapInArrow(_one_each, _COUNTED)
         rows = counted.groupBy("place", "text").sum("n").collect()
@@ -40,7 +35,7 @@ def count_levels_on_spark(frame: DataFrame, columns: Columns) -> pa.Table:
 def _read(columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On a worker: the values of each batch."""
     for batch in batches:
-        read = read_levels(columns, batch.rename_columns(columns.source_names))
+        read = read_levels(columns, batch)
         yield from _in_bytes(read).to_batches()
 
 

@@ -12,16 +12,18 @@ import pyarrow.dataset as ds
 
 from sfumato.domain import Domain
 from sfumato.domain.columns import Columns
+from sfumato.domain.on_spark import TableOnSpark
 from sfumato.domain.text import TextFormat, TextTable, default_delimiter
 from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
 from sfumato.private.sources.files import FileSource
 from sfumato.private.sources.frames import FrameSource, is_lazy
 from sfumato.private.sources.paths import Files
-from sfumato.private.sources.spark import SparkSource, is_spark
+from sfumato.private.sources.spark import OnSpark, SparkFiles, SparkSource, is_spark
 from sfumato.private.sources.text import TextSource
 
-__all__ = ["FileSource", "FrameSource", "Source", "SparkSource", "TextSource", "is_outside", "open_source"]
+__all__ = ["FileSource", "FrameSource", "OnSpark", "Source", "SparkFiles", "SparkSource", "TextSource"]
+__all__ += ["is_outside", "open_source"]
 
 
 class Source(Protocol):
@@ -50,13 +52,18 @@ class Source(Protocol):
 
 def is_outside(X: object) -> bool:
     """Whether the table is in files, on Spark or a plan of polars: it has named columns, but no rows here."""
-    return isinstance(X, str | os.PathLike | ds.Dataset | TextTable) or is_spark(X) or is_lazy(X)
+    known = isinstance(X, str | os.PathLike | ds.Dataset | TextTable | TableOnSpark)
+    return known or is_spark(X) or is_lazy(X)
 
 
 def open_source(X: Any, text: TextFormat | None = None) -> Source:
     """Source of a table with named columns. Text files are read by `text` unless `X` says how."""
     if is_spark(X):
         return SparkSource(X)
+    if isinstance(X, TableOnSpark):
+        source = open_source(X.table, text)
+        assert isinstance(source, FileSource | TextSource)
+        return SparkFiles(source, X.spark)
     if isinstance(X, ds.Dataset):
         return FileSource.of(X)
     if isinstance(X, TextTable):

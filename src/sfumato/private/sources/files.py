@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
@@ -44,11 +44,7 @@ class FileSource:
     @classmethod
     def at(cls, files: Files) -> FileSource:
         """The table in some files. What folders say is text."""
-        kind = ds.ParquetFileFormat() if files.kind == "parquet" else ds.IpcFileFormat()
-        fragments = [
-            kind.make_fragment(path, files.filesystem, partition_expression=_in_path(files, path))
-            for path in files.paths
-        ]
+        fragments = [fragment_of(files, path) for path in files.paths]
         try:
             schema = fragments[0].physical_schema
         except (pa.ArrowException, OSError):
@@ -56,7 +52,7 @@ class FileSource:
         files.check_in_path(names_of(schema))
         for name in files.in_path_names:
             schema = schema.append(pa.field(name, pa.string()))
-        return cls(ds.FileSystemDataset(fragments, schema, kind, files.filesystem), files)
+        return cls(dataset_of(files, fragments, schema), files)
 
     @classmethod
     def of(cls, dataset: ds.Dataset) -> FileSource:
@@ -94,6 +90,23 @@ class FileSource:
         return _Scan(self, columns, values_per_row).batches()
 
 
+def fragment_of(files: Files, path: str, row_groups: Sequence[int] | None = None) -> ds.Fragment:
+    """A file, or some row groups of a Parquet file."""
+    some = {} if row_groups is None else {"row_groups": row_groups}
+    return _format(files).make_fragment(
+        path, files.filesystem, partition_expression=_in_path(files, path), **some
+    )
+
+
+def dataset_of(files: Files, fragments: Sequence[ds.Fragment], schema: pa.Schema) -> ds.Dataset:
+    """The table in some fragments."""
+    return ds.FileSystemDataset(fragments, schema, _format(files), files.filesystem)
+
+
+def _format(files: Files) -> ds.FileFormat:
+    return ds.ParquetFileFormat() if files.kind == "parquet" else ds.IpcFileFormat()
+
+
 def _in_path(files: Files, path: str) -> ds.Expression:
     """What the folders of a file say about its rows. Arrow then gives them these values."""
     known = dict.fromkeys(files.in_path_names) | files.in_path(path)
@@ -115,32 +128,34 @@ class _Scan:
         return ticking(self._counted(), self._n_rows, reporter())
 
     def _counted(self) -> Iterator[tuple[pa.RecordBatch, int]]:
-        for batch in self._scanner().to_batches():
+        for batch in scanned(self.source.dataset, self.columns.source_names, self.values_per_row):
             yield batch, batch.num_rows
-
-    def _scanner(self) -> ds.Scanner:
-        dataset, names = self.source.dataset, self.columns.source_names
-        is_parquet = getattr(getattr(dataset, "format", None), "default_extname", None) == "parquet"
-        return dataset.scanner(
-            columns=names,
-            batch_size=max(1024, BATCH_VALUES // (len(names) * self.values_per_row)),
-            batch_readahead=READ_AHEAD,
-            fragment_readahead=1,
-            fragment_scan_options=_STREAMED if is_parquet else None,
-        )
 
     @cached_property
     def _n_rows(self) -> int:
         """Number of rows in all files, for the progress, or 0 if unknown. Raises if files do not match."""
         source = self.source
-        return 0 if source.files is None else _check_files(source.dataset, source.files, self.columns)
+        return 0 if source.files is None else check_files(source.dataset, source.files, self.columns)
+
+
+def scanned(dataset: ds.Dataset, names: Sequence[str], values_per_row: int = 1) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of a dataset."""
+    is_parquet = getattr(getattr(dataset, "format", None), "default_extname", None) == "parquet"
+    scanner = dataset.scanner(
+        columns=list(names),
+        batch_size=max(1024, BATCH_VALUES // (len(names) * values_per_row)),
+        batch_readahead=READ_AHEAD,
+        fragment_readahead=1,
+        fragment_scan_options=_STREAMED if is_parquet else None,
+    )
+    yield from scanner.to_batches()
 
 
 # Without buffers for whole files: what is decoded is all that is held.
 _STREAMED = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
 
 
-def _check_files(dataset: ds.Dataset, files: Files, columns: Columns) -> int:
+def check_files(dataset: ds.Dataset, files: Files, columns: Columns) -> int:
     """Check the columns and types of all files. Return their number of rows by the footers.
 
     Without the check, missing columns would be read as missing values, and other types would be cast.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ _COMPRESSED = ("gz", "bz2", "zst")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # Reported one after the other, however many rows there are: a share of the rows read would tell their number.
 _TICKS = tuple(i / 20 for i in range(1, 20))
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Files:
     filesystem : pyarrow.fs.FileSystem
     root : str
         Folders below it may hold values of columns, as in ``day=1/part.parquet``.
+    folders_say : bool
+        Whether they do.
     """
 
     place: str
@@ -45,6 +48,7 @@ class Files:
     kind: str
     filesystem: pa.fs.FileSystem
     root: str
+    folders_say: bool = True
 
     @classmethod
     def at(cls, path: str | os.PathLike[str], kind: str | None = None) -> Files:
@@ -67,6 +71,8 @@ class Files:
 
     def in_path(self, path: str) -> dict[str, str | None]:
         """Values that the folders of a file give to columns, as text. None where a folder gives none."""
+        if not self.folders_say:
+            return {}
         folders = path.removeprefix(self.root).replace(os.sep, "/").split("/")[:-1]
         pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
         return {unquote(name): None if value in ("", _NO_VALUE) else unquote(value) for name, value in pairs}
@@ -97,18 +103,22 @@ class Files:
 def ticking(
     batches: Iterator[tuple[pa.RecordBatch, int]], total: int, report: Callable[[float], Any]
 ) -> Iterator[pa.RecordBatch]:
-    """Batches, with progress by the amount that each one brings. Arrow's errors, which may quote values, are
-    replaced."""
+    """Batches, with progress by the amount that each one brings."""
     done, ticks = 0, _TICKS
+    for batch, amount in without_quotes(batches):
+        yield batch
+        done += amount
+        while total and ticks and done >= ticks[0] * total:
+            report(ticks[0])
+            ticks = ticks[1:]
+    for tick in ticks:
+        report(tick)
+
+
+def without_quotes(batches: Iterator[T]) -> Iterator[T]:
+    """Batches that are read from files. Arrow's errors, which may quote values, are replaced."""
     try:
-        for batch, amount in batches:
-            yield batch
-            done += amount
-            while total and ticks and done >= ticks[0] * total:
-                report(ticks[0])
-                ticks = ticks[1:]
-        for tick in ticks:
-            report(tick)
+        yield from batches
         return
     except (pa.ArrowException, OSError, EOFError):
         pass

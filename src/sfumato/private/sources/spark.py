@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +15,21 @@ from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.text import TextFormat
 from sfumato.errors import ParameterError
 from sfumato.private.engines.base import Engine
-from sfumato.private.engines.spark import SparkEngine, quiet, quoted, spell_people
+from sfumato.private.engines.spark import (
+    SparkEngine,
+    SparkFrame,
+    SparkRows,
+    check_pyspark,
+    quiet,
+    quoted,
+    spell_people,
+)
 from sfumato.private.reading import complete_rows, read_coordinates, read_names, read_texts
+from sfumato.private.sources.files import FileSource
 from sfumato.private.sources.frames import TYPED
+from sfumato.private.sources.pieces import Pieces, SparkPieces, n_cores
+from sfumato.private.sources.plain_scans import plain_scan
+from sfumato.private.sources.text import TextSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,8 +39,26 @@ _ARROW_TYPES = dict.fromkeys(("string", "char", "varchar"), pa.string())
 _ARROW_TYPES |= dict.fromkeys(("byte", "short", "integer", "long"), pa.int64()) | {"boolean": pa.bool_()}
 
 
+class OnSpark(ABC):
+    """A table whose rows are read by Spark's tasks."""
+
+    @abstractmethod
+    def rows(self, columns: Columns) -> SparkRows:
+        """The rows as tasks read them."""
+
+    def engine(self, columns: Columns, domain: Domain) -> Engine:
+        """Engine over the rows."""
+        check_pyspark()
+        return SparkEngine(self.rows(columns), columns, domain)
+
+    def people(self, columns: Columns, domain: Domain) -> Engine:
+        """Engine over one row per person: that person's number of rows."""
+        counted = people_frame(self.rows(columns), columns)
+        return SparkEngine(SparkFrame(counted), Columns((Coordinate("n_rows"),)), domain)
+
+
 @dataclass(frozen=True, eq=False)
-class SparkSource:
+class SparkSource(OnSpark):
     """A Spark data frame, classic or Connect."""
 
     frame: DataFrame
@@ -53,18 +84,55 @@ class SparkSource:
         """An empty array of the type of a column, or of floats if the type is not known."""
         return pa.array([], _ARROW_TYPES.get(self.frame.schema[name].dataType.typeName(), pa.float64()))
 
-    def engine(self, columns: Columns, domain: Domain) -> Engine:
-        """Engine over the rows."""
-        return SparkEngine(self.frame, columns, domain)
-
-    def people(self, columns: Columns, domain: Domain) -> Engine:
-        """Engine over one row per person: that person's number of rows."""
-        frame = people_frame(self.frame, columns)
-        return SparkEngine(frame, Columns((Coordinate("n_rows"),)), domain)
+    def rows(self, columns: Columns) -> SparkRows:
+        """The rows as tasks read them: from files if the frame is a plain scan, see `plain_scan`."""
+        names = columns.source_names
+        with quiet():
+            found = plain_scan(self.frame.select(*map(quoted, names)), names)
+        if found is None:
+            return SparkFrame(self.frame)
+        spark = self.frame.sparkSession
+        return SparkPieces(spark, Pieces.of(found[0], columns, n_cores(spark), found[1]))
 
     def batches(self, columns: Columns) -> NoReturn:
         """Raise: rows never leave the workers."""
         raise ParameterError("`X` must not be on Spark here. Use release_.predict_spark(X)")
+
+
+@dataclass(frozen=True, eq=False)
+class SparkFiles(OnSpark):
+    """A table in files that Spark's tasks read themselves.
+
+    Parameters
+    ----------
+    files : FileSource or TextSource
+    spark : SparkSession
+    """
+
+    files: FileSource | TextSource
+    spark: Any
+
+    @property
+    def text(self) -> TextFormat:
+        """How text in it is read."""
+        return self.files.text
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns. Reads the schema or the first line of the first file."""
+        return self.files.names
+
+    def check_types(self, columns: Columns) -> None:
+        """Raise if the schema shows a column of another type than declared."""
+        self.files.check_types(columns)
+
+    def rows(self, columns: Columns) -> SparkRows:
+        """The rows as tasks read them."""
+        return SparkPieces(self.spark, Pieces.of(self.files, columns, n_cores(self.spark)))
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns to be read, on the driver."""
+        return self.files.batches(columns)
 
 
 def is_spark(X: object) -> bool:
@@ -72,11 +140,10 @@ def is_spark(X: object) -> bool:
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "mapInArrow")
 
 
-def people_frame(frame: DataFrame, columns: Columns) -> DataFrame:
-    """A frame with one row per person and one column ``n_rows``: that person's number of rows."""
+def people_frame(rows: SparkRows, columns: Columns) -> DataFrame:
+    """A frame with one row per person, and one column ``n_rows``: that person's number of rows."""
     with quiet():
-        plain = frame.select(quoted(columns.source_names[-1])).toDF("column0")
-        spelled = plain.mapInArrow(partial(spell_people, columns), "unit binary")
+        spelled = rows.mapped(columns.source_names, partial(spell_people, columns), "unit binary")
         return spelled.groupBy("unit").count().toDF("unit", "n_rows")
 
 

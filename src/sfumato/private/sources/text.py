@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -56,10 +56,12 @@ class TextSource:
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Batches of the columns to be read, as text."""
-        return ticking(self._sized(columns.source_names), self.files.n_bytes, reporter())
+        wanted = columns.source_names
+        return ticking(self.sized(wanted, self.files.paths), self.files.n_bytes, reporter())
 
-    def _sized(self, wanted: list[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
-        for path in self.files.paths:
+    def sized(self, wanted: list[str], paths: Iterable[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Batches of some columns of some of the files, as text, and the bytes that each one took."""
+        for path in paths:
             names, in_path = self._names_in(path), self.files.in_path(path)
             here = [name for name in wanted if name not in self.files.in_path_names]
             if lacking := set(here) - set(names):
