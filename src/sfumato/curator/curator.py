@@ -6,6 +6,8 @@ It runs the steps of a priced plan and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +55,8 @@ from sfumato.private.mechanisms.sparse_histogram import checked_histogram, spars
 from sfumato.private.mechanisms.thresholded import common_threshold, least_threshold, thresholded_counts
 from sfumato.private.terms import TERM_WEIGHTS
 from sfumato.progress import begin, reporter
+
+Law: TypeAlias = tuple[int, str, Fraction, int]  # of a sparse histogram, see `checked_histogram`
 
 
 class Curator(Questions):
@@ -126,7 +130,7 @@ class Curator(Questions):
         record = self._declare(step, aggregate.sensitivity, selection=False)
         public = checked_histogram(grid.n_cells, record.mechanism, record.scale, threshold)
         raw_cells, raw_counts = aggregate.pairs(self._fold(aggregate))
-        cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
+        cells, counts = self._passing(raw_cells, raw_counts, public)
         return NoisyCells(cells, counts, public[-1], record)
 
     def levels(self, step: str) -> NoisyLevels:
@@ -302,6 +306,9 @@ class Curator(Questions):
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:
         sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
         return Noisy(raw + sample(record.scale, raw.size, self._entropy).reshape(raw.shape), record)
+
+    def _passing(self, raw_cells: IntArray, raw_counts: IntArray, law: Law) -> tuple[IntArray, IntArray]:
+        return sparse_histogram(raw_cells, raw_counts, *law, self._entropy)
 
     def _choose(self, record: Record, raw_scores: IntArray) -> int:
         choose = exponential if record.mechanism == "exponential" else permute_and_flip
