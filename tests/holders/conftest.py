@@ -22,7 +22,7 @@ def parted(table, n_holders):
 
 def joint(estimator, tables, columns=None, *, change=lambda state: state, **options):
     """Transcript of a joint fit."""
-    transcript, states = holders.start(estimator, [*tables], columns, **options), {}
+    transcript, states = holders.declare(estimator, [*tables], columns, **options), {}
     while not transcript.is_complete:
         for name, table in tables.items():
             states[name] = change(holders.fold(transcript, table, name, last=states.get(name)))

@@ -38,7 +38,7 @@ def test_the_same_bits_with_masks(method, n_holders):
 
 @pytest.fixture
 def transcript():
-    return holders.start(GridKMeans(2, epsilon=1.0, bounds=(-1, 1)), ["east", "north", "south"], columns=2)
+    return holders.declare(GridKMeans(2, epsilon=1.0, bounds=(-1, 1)), ["east", "north", "south"], columns=2)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_what_cannot_be_masked(states):
 
 def test_lists_of_cells_cannot_be_masked():
     method = DPDBSCAN(radius=0.1, min_samples=150, epsilon=2.0, bounds=(-1, 1))
-    transcript = holders.start(method, ["north", "south"], columns=6)
+    transcript = holders.declare(method, ["north", "south"], columns=6)
     state = holders.fold(transcript, np.hstack([ROWS] * 3), "north")
     assert not state.adds
     with pytest.raises(ParameterError, match="lists cells"):

@@ -122,9 +122,9 @@ def test_people_at_one_holder_each(same):
 def test_people_at_several_holders_share_their_cap():
     method = GridKMeans(2, unit="patient", **FAST | {"bounds": BOUNDS})
     with pytest.raises(ParameterError, match=r"at least 2.*max_holders_per_unit=1"):
-        holders.start(method, ["north", "south"])
+        holders.declare(method, ["north", "south"])
     tables = dict(zip(["north", "south"], [stays()] * 2, strict=True))
-    transcript = holders.start(method.set_params(max_rows_per_unit=5), [*tables])
+    transcript = holders.declare(method.set_params(max_rows_per_unit=5), [*tables])
     (count,) = holders.fold(transcript, tables["north"], "north").values
     assert count == np.minimum(stays().patient.value_counts(), 2).sum()  # 5 // 2 rows at each
     assert "at most 5 rows" in str(holders.release(joint(method, tables)).privacy)
@@ -150,7 +150,7 @@ class TestDropOuts:
 
     @pytest.fixture
     def transcript(self):
-        return holders.start(GridKMeans(3, **FAST), [*HALVES], columns=2)
+        return holders.declare(GridKMeans(3, **FAST), [*HALVES], columns=2)
 
     @pytest.fixture
     def states(self, transcript):
@@ -202,7 +202,7 @@ class TestDropOuts:
 def test_a_list_of_cells_is_checked_before_it_is_merged():
     method = DPDBSCAN(radius=0.1, min_samples=150, **FAST)
     tables = {name: np.hstack([rows] * 3) for name, rows in HALVES.items()}
-    transcript = holders.start(method, [*tables], columns=6)
+    transcript = holders.declare(method, [*tables], columns=6)
     north, south = (holders.fold(transcript, table, name) for name, table in tables.items())
     assert north.values.shape[1] == 2
     assert not north.adds
@@ -243,7 +243,7 @@ class TestLedgers:
     @pytest.fixture
     def transcript(self, ledgers):
         method = DPM(max_depth=2, epsilon=1, bounds=(-1, 1), ledger=ledgers["curator"])
-        return holders.start(method, [*HALVES], columns=2)
+        return holders.declare(method, [*HALVES], columns=2)
 
     def test_one_entry_at_each(self, transcript, ledgers):
         states = {}
@@ -269,7 +269,7 @@ class TestLedgers:
     def test_rows_of_files_are_not_read_before_the_charge(self, ledgers, tmp_path, monkeypatch):
         frame = stays()
         method = GridKMeans(2, epsilon=2, bounds=BOUNDS)
-        transcript = holders.start(method, ["north", "south"])
+        transcript = holders.declare(method, ["north", "south"])
 
         def read(*_):
             raise AssertionError("a row was read")
@@ -319,8 +319,8 @@ class TestLedgers:
     def test_seeded_fits_are_refused(self, ledgers):
         method = GridKMeans(3, **FAST | {"epsilon": 1})
         with pytest.raises(LedgerError, match="seeded"):
-            holders.start(method.set_params(ledger=ledgers["curator"]), [*HALVES], columns=2)
-        transcript = holders.start(method.set_params(ledger=None), [*HALVES], columns=2)
+            holders.declare(method.set_params(ledger=ledgers["curator"]), [*HALVES], columns=2)
+        transcript = holders.declare(method.set_params(ledger=None), [*HALVES], columns=2)
         with pytest.raises(LedgerError, match="seeded"):
             holders.fold(transcript, X, "north", ledger=ledgers["north"])
 
@@ -339,18 +339,18 @@ class TestLedgers:
         }
         for message, method in refused.items():
             with pytest.raises(ParameterError, match=message):
-                holders.start(method.set_params(ledger=ledger), [*HALVES], columns=2)
+                holders.declare(method.set_params(ledger=ledger), [*HALVES], columns=2)
         with pytest.raises(ParameterError, match="`columns` must be"):
-            holders.start(GridKMeans(2, bounds=(-1, 1), ledger=ledger), [*HALVES])
+            holders.declare(GridKMeans(2, bounds=(-1, 1), ledger=ledger), [*HALVES])
         with pytest.raises(ParameterError, match="`n_clusters`"):
-            holders.start(GridKMeans(-2, bounds=(-1, 1), ledger=ledger), [*HALVES], columns=2)
+            holders.declare(GridKMeans(-2, bounds=(-1, 1), ledger=ledger), [*HALVES], columns=2)
         for names in (["north"], ["north", "north"], ["north", ""]):
             with pytest.raises(ParameterError, match="`holders` must be"):
-                holders.start(GridKMeans(2, bounds=(-1, 1), ledger=ledger), names, columns=2)
+                holders.declare(GridKMeans(2, bounds=(-1, 1), ledger=ledger), names, columns=2)
         assert ledger.history() == []
 
 
 def test_who_is_no_holder():
-    transcript = holders.start(GridKMeans(3, **FAST), [*HALVES], columns=2)
+    transcript = holders.declare(GridKMeans(3, **FAST), [*HALVES], columns=2)
     with pytest.raises(ParameterError, match="must be one of north, south, got 'west'"):
         holders.fold(transcript, X, "west")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.NoiseWarning")
 
 @pytest.fixture
 def transcript():
-    return holders.start(METHOD, [*TABLES], columns=2)
+    return holders.declare(METHOD, [*TABLES], columns=2)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def state(transcript):
 
 def test_a_fit_through_files(tmp_path):
     path, own = tmp_path / "joint.json", {name: tmp_path / f"{name}.json" for name in TABLES}
-    holders.start(METHOD, [*TABLES], columns=2).save(path)
+    holders.declare(METHOD, [*TABLES], columns=2).save(path)
     while not holders.Transcript.load(path).is_complete:
         for name, rows in TABLES.items():
             last = holders.State.load(own[name]) if own[name].exists() else None
@@ -163,5 +163,5 @@ def test_another_version(transcript, tmp_path):
 
 
 def test_the_same_declaration_twice_is_two_fits():
-    one, other = (holders.start(DPM(bounds=(-1, 1)), [*TABLES], columns=2) for _ in range(2))
+    one, other = (holders.declare(DPM(bounds=(-1, 1)), [*TABLES], columns=2) for _ in range(2))
     assert one.fit != other.fit

@@ -26,7 +26,7 @@ from sfumato.holders.transcript import State, Transcript
 from sfumato.release import Release
 
 
-def start(
+def declare(
     estimator: PrivateClusterer,
     holders: Sequence[str],
     columns: int | Sequence[str] | None = None,
@@ -64,7 +64,7 @@ def start(
     >>> from sfumato.datasets import separated_gaussians
     >>> X, _ = separated_gaussians(20_000, 5, 3, random_state=0)
     >>> tables = {"north": X[:5_000], "south": X[5_000:]}
-    >>> transcript = holders.start(DPM(epsilon=1.0, bounds=(-1, 1), random_state=0), [*tables], columns=3)
+    >>> transcript = holders.declare(DPM(epsilon=1.0, bounds=(-1, 1), random_state=0), [*tables], columns=3)
     >>> states = {}
     >>> while not transcript.is_complete:
     ...     for name, table in tables.items():  # each holder on its own machine
@@ -158,7 +158,7 @@ def combine(transcript: Transcript, states: Iterable[State], *, ledger: Ledger |
     states : iterable of State
         One of each holder, for this round. Otherwise an error is raised before any noise is drawn.
     ledger : Ledger, optional
-        The curator's, which `start` charged. The last round is noted there. A fit that was released before
+        The curator's, which `declare` charged. The last round is noted there. A fit that was released before
         is refused.
 
     Returns
