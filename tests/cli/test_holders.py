@@ -100,6 +100,7 @@ def test_a_state_says_nothing_on_the_screen(call, tables, bounds):
 def test_files_that_are_something_else(call, tables, bounds):
     call("declare", "--holders", "north,south", *FIT, "--bounds", bounds)
     assert "exists already" in call("declare", "--holders", "a,b", *FIT, "--bounds", bounds, code=2).stderr
+    assert "`--bounds` must be given" in call("declare", "--holders", "a,b", *FIT, "--force", code=2).stderr
     own = [*tables["north"], "--as", "north"]
     assert "must be a transcript" in call("fold", "nothing.json", *own, code=6).stderr
     assert "not a state file" in call("fold", "joint.json", *own, "--out", bounds, code=6).stderr

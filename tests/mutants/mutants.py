@@ -677,7 +677,31 @@ COLUMNS = [
     ),
 ]
 
-MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING, *COLUMNS]
+HOLDERS = [
+    Mutant(
+        "the whole cap at every holder",
+        "curator.joint",
+        "max_rows=unit.max_rows // self.max_holders_per_unit",
+        "max_rows=unit.max_rows",
+        ("curator/test_joint.py::test_without_shares_the_cap_would_be_broken",),
+    ),
+    Mutant(
+        "a holder drops out unnoticed",
+        "holders.rounds",
+        "if got.count(name) != 1:",
+        "if got.count(name) > 1:",
+        ("holders/test_rounds.py::TestDropOuts::test_a_holder_is_missing",),
+    ),
+    Mutant(
+        "two versions of a round",
+        "holders.rounds",
+        "last.transcript != transcript.digest(last.round)",
+        "False",
+        ("holders/test_rounds.py::TestLedgers::test_two_versions_of_a_round",),
+    ),
+]
+
+MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING, *COLUMNS, *HOLDERS]
 
 # What the exact meter alone sees of those that touch noise, sensitivities or spends: the case of
 # tests/audit/test_meter.py that sees each. Of rows outside the domain or the bounds that were found, and of

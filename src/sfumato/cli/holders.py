@@ -28,7 +28,7 @@ def declare(
     holders: Annotated[
         str, typer.Option(metavar="A,B", help="Names of all holders, e.g. --holders north,south.")
     ],
-    bounds: options.Bounds,
+    bounds: options.Bounds = None,
     method: options.Method = "dpm",
     clusters: options.Clusters = None,
     settings: options.Settings = None,
@@ -71,6 +71,8 @@ def declare(
     check_new(out, force=force)
     account = open_ledger(ledger, dataset, seed=seed)
     names, chosen = options.split(holders) or [], options.split(columns)
+    if bounds is None:
+        raise ParameterError("`--bounds` must be given: --bounds 0,100, --bounds bounds.toml, or private")
     declared = parse_bounds(bounds, chosen)
     absent = parse_missing(missing, declared)
     people = {"unit": unit, "max_rows_per_unit": max_rows_per_unit, "missing": absent}
