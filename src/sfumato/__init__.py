@@ -6,7 +6,7 @@ from importlib import import_module as _import_module
 from sfumato.progress import progress
 
 if _typing.TYPE_CHECKING:
-    from sfumato import datasets, metrics
+    from sfumato import datasets, holders, metrics
     from sfumato.budget import Budget, Ledger
     from sfumato.cluster import (
         DPDBSCAN,
@@ -43,8 +43,8 @@ __all__ = ["DPDBSCAN", "DPM", "Ball", "Budget", "CoresetKMeans", "DPMoG", "Densi
 __all__ += ["Ledger", "LloydKMeans", "LocalSearchKMeans", "MaxCoverKMeans", "MorseClustering"]
 __all__ += ["PrivateKMeans", "PrivatePCA", "PublicScaler", "RandomProjection", "Release"]
 __all__ += ["SourceTargetClustering", "Sparse", "Sphere", "Unit", "__version__", "check", "check_pipeline"]
-__all__ += ["datasets", "estimate_bounds", "estimate_levels", "grid_size", "metrics", "on_spark"]
-__all__ += ["progress", "recommend", "scan_csv", "suggest_max_rows"]
+__all__ += ["datasets", "estimate_bounds", "estimate_levels", "grid_size", "holders", "metrics"]
+__all__ += ["on_spark", "progress", "recommend", "scan_csv", "suggest_max_rows"]
 
 # Loaded on first use: a Spark worker needs only the engine, and a command only its own part.
 _HOMES = {
@@ -73,7 +73,7 @@ def __getattr__(name: str) -> _typing.Any:
         return version("sfumato")
     if name not in __all__:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    if name in ("datasets", "metrics"):
+    if name in ("datasets", "holders", "metrics"):
         return _import_module(f"sfumato.{name}")
     value = getattr(_import_module(f"sfumato.{_HOMES.get(name, 'cluster')}"), name)
     globals()[name] = value

@@ -324,8 +324,7 @@ class Release:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file under a temporary name and then rename it, so nobody sees half a file."""
-        content = self.to_dict() | {"sha256": self.checksum()}
-        return write_whole(path, json.dumps(content, indent=1, allow_nan=False))
+        return write_sealed(path, self.to_dict())
 
     def checksum(self) -> str:
         """SHA-256 of the contents, as in the file."""
@@ -334,20 +333,7 @@ class Release:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
         """Read a file that `save` wrote. The checksum detects accidents, not forgery."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            altered = isinstance(content, dict) and content.pop("sha256", None) != _checksum(content)
-        except (ValueError, RecursionError):  # not JSON, or with NaN or infinity, which JSON does not allow
-            raise ReleaseError(f"{path} is truncated or not a release file") from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ReleaseError(f"{path} is not a release file: its `format` is not {FORMAT!r}")
-        if content.get("version") != FORMAT_VERSION:
-            raise ReleaseError(
-                f"{path} has version {content.get('version')!r}, this library reads {FORMAT_VERSION}: "
-                "update sfumato"
-            )
-        if altered:
-            raise ReleaseError(f"{path} was altered after it was written: its checksum does not match")
+        content = read_sealed(path, FORMAT, FORMAT_VERSION)
         return cls._from_dict(content, path)
 
     @classmethod
@@ -400,6 +386,33 @@ class Release:
             widths.add(self.sparse.width(self.sparse.n_columns or 0))
         if len(widths) > 1:
             raise ReleaseError("its parts have different numbers of columns")
+
+
+def write_sealed(path: str | os.PathLike[str], content: dict[str, Any], mode: int = 0o644) -> Path:
+    """Write the contents of a file as JSON, with a checksum, as a whole."""
+    sealed = content | {"sha256": _checksum(content)}
+    with whole_file(path, mode) as temporary:
+        temporary.write_text(json.dumps(sealed, indent=1, allow_nan=False), encoding="utf-8")
+    return Path(path)
+
+
+def read_sealed(path: str | os.PathLike[str], form: str, version: int) -> dict[str, Any]:
+    """Contents of a file that `write_sealed` wrote, if its `format` and `version` are as expected."""
+    what = form.removeprefix("sfumato ")
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        altered = isinstance(content, dict) and content.pop("sha256", None) != _checksum(content)
+    except (ValueError, RecursionError):  # not JSON, or with NaN or infinity, which JSON does not allow
+        raise ReleaseError(f"{path} is truncated or not a {what} file") from None
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise ReleaseError(f"{path} is not a {what} file: its `format` is not {form!r}")
+    if content.get("version") != version:
+        raise ReleaseError(
+            f"{path} has version {content.get('version')!r}, this library reads {version}: update sfumato"
+        )
+    if altered:
+        raise ReleaseError(f"{path} was altered after it was written: its checksum does not match")
+    return content
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> Path:

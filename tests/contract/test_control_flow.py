@@ -96,7 +96,8 @@ class Tape:
 
 def recorded(patch, tape, log):
     """Make engines and curators note what they do, and release what is on the tape."""
-    noisy, choose, sparse = Curator._noisy, Curator._choose, curator.sparse_histogram
+    noisy, limbs = Curator._noisy, Curator._noisy_limbs
+    choose, sparse = Curator._choose, curator.sparse_histogram
     declare, find = Curator._declare, Curator.levels
 
     def declared(self, step, sensitivity, *, selection):
@@ -106,6 +107,10 @@ def recorded(patch, tape, log):
     def vector(self, record, raw):
         log.append(("noise", record, raw.shape, raw.dtype))
         return tape.instead_of(noisy(self, record, raw))
+
+    def sums(self, record, raw):
+        log.append(("noise", record, raw.shape, raw.dtype))
+        return tape.instead_of(limbs(self, record, raw))
 
     def choice(self, record, raw_scores):
         log.append(("choice", record, raw_scores.shape, raw_scores.dtype))
@@ -121,6 +126,7 @@ def recorded(patch, tape, log):
     patch.setattr(Curator, "levels", levels)
     patch.setattr(Curator, "_declare", declared)
     patch.setattr(Curator, "_noisy", vector)
+    patch.setattr(Curator, "_noisy_limbs", sums)
     patch.setattr(Curator, "_choose", choice)
     patch.setattr(curator, "sparse_histogram", histogram)
     for engine in (MemoryEngine, FileEngine):

@@ -22,6 +22,7 @@ from sfumato.domain import LATTICE_RADIUS, Domain
 from sfumato.domain.partitions import GaussianCells, Tree, Voronoi
 from sfumato.errors import ParameterError, PlanError
 from sfumato.private.aggregates.distances import Distances
+from sfumato.private.aggregates.limbs import LIMB_BITS
 from sfumato.private.aggregates.moments import WIDE, GroupedMoments, SoftMoments, WideMoments
 from sfumato.private.aggregates.splits import Marginals, SplitRule
 from sfumato.private.aggregates.sums import GroupedSums
@@ -219,6 +220,17 @@ def test_sums_of_a_trillion_rows_are_right(budget):
         if name != "sums":
             seconds = (answer.seconds.T / answer.sizes for answer in (found, expected))
             assert next(seconds) == pytest.approx(next(seconds), abs=1e-4)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_both_limbs_are_those_of_the_noisy_sum(budget):
+    """Raw limbs close to a carry: whether the exact sum is beyond it must not show in the high limb."""
+    asked = over(blobs(), budget=budget)
+    record, half = asked._declare("cells", Sensitivity(), selection=False), 2 ** (LIMB_BITS - 1)
+    low, high = asked._noisy_limbs(record, np.array([[half - 1] * 50, [0] * 50])).values
+    assert (low < half).all()
+    assert set(high) == {0, 1}
+    assert ((low > 0) == (high == 0)).all()
 
 
 @pytest.mark.parametrize("budget", ENORMOUS)

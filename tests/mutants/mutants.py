@@ -32,10 +32,16 @@ NO_NOISE = [
     Mutant(
         "no noise where nobody is",
         "curator.curator",
-        "return Noisy(raw + sample(record.scale, raw.size, self._entropy).reshape(raw.shape), record)",
-        "return Noisy(np.where(raw == 0, 0, raw + sample(record.scale, raw.size, self._entropy)"
-        ".reshape(raw.shape)), record)",
+        "return Noisy(raw + self._noise(record, raw), record)",
+        "return Noisy(np.where(raw == 0, 0, raw + self._noise(record, raw)), record)",
         (CURATOR + "each_step_gets_its_own_noise",),
+    ),
+    Mutant(
+        "no carry after the noise",
+        "curator.curator",
+        "return Noisy(carried(np.stack([raw_low + self._noise(record, raw_low), raw_high])), record)",
+        "return Noisy(np.stack([raw_low + self._noise(record, raw_low), raw_high]), record)",
+        (GROUPS + "both_limbs_are_those_of_the_noisy_sum",),
     ),
     Mutant(
         "the same noise in every step",
@@ -677,7 +683,31 @@ COLUMNS = [
     ),
 ]
 
-MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING, *COLUMNS]
+HOLDERS = [
+    Mutant(
+        "the whole cap at every holder",
+        "curator.joint",
+        "max_rows=unit.max_rows // self.max_holders_per_unit",
+        "max_rows=unit.max_rows",
+        ("curator/test_joint.py::test_without_shares_the_cap_would_be_broken",),
+    ),
+    Mutant(
+        "a holder drops out unnoticed",
+        "holders.rounds",
+        "if got.count(name) != 1:",
+        "if got.count(name) > 1:",
+        ("holders/test_rounds.py::TestDropOuts::test_a_holder_is_missing",),
+    ),
+    Mutant(
+        "two versions of a round",
+        "holders.rounds",
+        "last.transcript != transcript.digest(last.round)",
+        "False",
+        ("holders/test_rounds.py::TestLedgers::test_two_versions_of_a_round",),
+    ),
+]
+
+MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING, *COLUMNS, *HOLDERS]
 
 # What the exact meter alone sees of those that touch noise, sensitivities or spends: the case of
 # tests/audit/test_meter.py that sees each. Of rows outside the domain or the bounds that were found, and of

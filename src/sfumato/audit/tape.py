@@ -25,6 +25,7 @@ from sfumato.curator import tables
 from sfumato.curator.answers import Noisy, NoisyCells, NoisyLevels, NoisyTerms
 from sfumato.curator.curator import Curator
 from sfumato.domain import Domain, Grid, IntArray
+from sfumato.private.aggregates.limbs import as_floats
 from sfumato.private.aggregates.sparse_cells import SparseCells
 from sfumato.private.engines.base import Engine
 from sfumato.private.mechanisms.entropy import Entropy
@@ -128,6 +129,13 @@ class MeteredCurator(Curator):
         noise = SAMPLERS[record.mechanism](record.scale, raw.size, bits).reshape(raw.shape)
         self._check(record, found.values, exact + noise)
         return Noisy(self._tape.exchange(record, exact, found.values), record)
+
+    def _noisy_limbs(self, record: Record, raw: IntArray) -> Noisy:
+        bits, (low, high) = deepcopy(self._entropy), raw.copy()
+        found = super()._noisy_limbs(record, raw)
+        noise = SAMPLERS[record.mechanism](record.scale, low.size, bits).reshape(low.shape)
+        self._check(record, as_floats(found.values), as_floats(np.stack([low + noise, high])))
+        return Noisy(self._tape.exchange(record, low, found.values), record)
 
     def _choose(self, record: Record, raw_scores: IntArray) -> int:
         bits, exact = deepcopy(self._entropy), raw_scores.copy()

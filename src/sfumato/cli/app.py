@@ -14,6 +14,7 @@ from sfumato.cli.demo import demo
 from sfumato.cli.export import export
 from sfumato.cli.failures import debugging, guarded
 from sfumato.cli.fit import fit
+from sfumato.cli.holders import combine, declare, fold
 from sfumato.cli.plan import list_methods, plan
 from sfumato.cli.predict import predict
 from sfumato.cli.profile import profile
@@ -27,6 +28,9 @@ ledgers = typer.Typer(no_args_is_help=True, help="Keep track of the budget spent
 EXAMPLES: dict[Callable[..., None], str] = {
     check: "sfumato check trips.csv --bounds bounds.toml",
     fit: "sfumato fit trips.csv --method grid-kmeans --clusters 8 --epsilon 1 --bounds bounds.toml",
+    declare: "sfumato declare --holders north,south --method dpm --epsilon 1 --bounds bounds.toml",
+    fold: "sfumato fold joint.json stays.parquet --as north --ledger north.db --dataset stays",
+    combine: "sfumato combine joint.json north.state south.state --out release.json",
     profile: "sfumato profile release.json --cluster 0",
     predict: "sfumato predict release.json trips.csv --out labels.parquet --keep trip_id",
     report: "sfumato report release.json --out report.html",

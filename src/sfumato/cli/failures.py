@@ -40,6 +40,7 @@ _OPTIONS = {
     "unit=Unit() protects each row, unit=Unit('patient') a": "--unit row protects each row, --unit patient a",
     "`unit` must be given with `parts_by`": "`--unit` must be given with --parts-by",
     "Ledger.create(..., unit=..., parts_by=..., parts=...)": "`sfumato ledger create ... --parts-by ...`",
+    "max_holders_per_unit=1": "--max-holders-per-unit 1",
     "scale='bounds'": "--scale bounds",
     "scale=None": "--scale none",
 }

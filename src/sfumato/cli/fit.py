@@ -107,26 +107,15 @@ def fit(
     """Cluster a table under differential privacy, and write a release file that may be published."""
     check_new(out, report, force=force)
     _check_pictures(report)
-    account = _open_ledger(ledger, dataset, part, seed)
-    epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
-    budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
+    account = open_ledger(ledger, dataset, part, seed)
     bounds, price = unless(ctx, "bounds", "estimate_bounds"), unless(ctx, "estimate_bounds", "bounds")
     chosen = options.split(columns)
     declared = _declared(bounds, price, chosen)
     text = described(data, written, declared.written)
     absent = parse_missing(missing, declared)
     table = _Table(text, chosen, unit, max_rows_per_unit, absent, account, seed)
-    own = {**options.config_settings(ctx), **methods.parse_settings(settings or ())}
     texts = declared.labels if labels is None else read_labels(labels)
-    share = parse_profiles(profiles)
-    explained = {"profiles": share, "describe": parse_describe(describe, declared, share)}
-    measured = {**options.as_scale(scale), "weights": parse_weights(weights)}
-    shared = {**table.shared(), **budget, **measured, **explained, "bounds": declared.bounds}
-    if method is None:
-        method, clusters = methods.usual(budget, clusters)
-    estimator = methods.make(
-        method, clusters, own, shared if outside is None else shared | {"outside": outside}
-    )
+    estimator = estimator_of(ctx, declared, table.shared())
     if checked:
         _look(table, estimator, quiet=quiet)
     bought = None if price is None else _buy_bounds(estimator, table, price, quiet=quiet)
@@ -134,11 +123,28 @@ def fit(
     plan = estimator.plan(table.n_columns())
     with told_if_interrupted(lambda: before), followed(plan, quiet=quiet):
         release = estimator.fit(table.data).release_
-    _write(release, out, report, force=force, title=title, labels=texts)
+    write_release(release, out, report, force=force, title=title, labels=texts)
     if as_json:
         print(json.dumps(_as_dict(release, bought, out, report), allow_nan=False))
     elif not quiet:
-        print(_summary(release, bought, out, report))
+        print(summary(release, bought, out, report))
+
+
+def estimator_of(ctx: typer.Context, declared: Declared, shared: dict[str, Any]) -> PrivateClusterer:
+    """The estimator of the options on the method, the budget and the columns."""
+    given = ctx.params
+    epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
+    budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
+    share = parse_profiles(given["profiles"])
+    explained = {"profiles": share, "describe": parse_describe(given["describe"], declared, share)}
+    measured = {**options.as_scale(given["scale"]), "weights": parse_weights(given["weights"])}
+    outside = {} if given["outside"] is None else {"outside": given["outside"]}
+    own = {**options.config_settings(ctx), **methods.parse_settings(given["settings"] or ())}
+    shared = {**shared, **budget, **measured, **explained, **outside, "bounds": declared.bounds}
+    method, clusters = given["method"], given["clusters"]
+    if method is None:
+        method, clusters = methods.usual(budget, clusters)
+    return methods.make(method, clusters, own, shared)
 
 
 @dataclass(frozen=True)
@@ -217,7 +223,10 @@ def _check_covers(ledger: Ledger, bounds: Budget, fit: Budget) -> None:
         raise BudgetExceededError(f"{error} Charge 1 is for the bounds, charge 2 for the fit.") from None
 
 
-def _open_ledger(path: Path | None, dataset: str | None, part: str | None, seed: int | None) -> Ledger | None:
+def open_ledger(
+    path: Path | None, dataset: str | None, part: str | None = None, seed: int | None = None
+) -> Ledger | None:
+    """The ledger to charge, if it was given."""
     if path is None and dataset is None and part is None:
         return None
     if path is None or dataset is None:
@@ -243,7 +252,8 @@ def _check_pictures(report: Path | None) -> None:
         plot.blank(1, 1)
 
 
-def _write(release: Release, out: Path, report: Path | None, *, force: bool, **texts: Any) -> None:
+def write_release(release: Release, out: Path, report: Path | None, *, force: bool, **texts: Any) -> None:
+    """Write the release, and the report if it is wanted. If that fails, say where the release is."""
     spent = f"{release.privacy.spent} was spent and counts"
     try:
         if out.exists() and not force:  # another fit may have written it meanwhile
@@ -296,7 +306,8 @@ def _as_dict(
     }
 
 
-def _summary(release: Release, bought: PrivacyStatement | None, out: Path, report: Path | None) -> str:
+def summary(release: Release, bought: PrivacyStatement | None, out: Path, report: Path | None) -> str:
+    """What was found and promised, and where it is."""
     found = _as_dict(release, bought, out, report)
     lines = [f"{release.method} found {found['clusters']} clusters.", release.privacy.promise()]
     if bought is not None:

@@ -122,8 +122,8 @@ MethodOrNone = Annotated[
 MethodOrUsual = Annotated[
     str | None,
     typer.Option(
-        help="Method, e.g. --method density-tree. `sfumato methods` lists them. By default kmeans if the budget "
-        "has a delta or rho, and dpm if not.",
+        help="Method, e.g. --method density-tree. `sfumato methods` lists them. By default kmeans if the "
+        "budget has a delta or rho, and dpm if not.",
         autocompletion=methods.names,
         rich_help_panel="Method",
     ),

@@ -6,6 +6,8 @@ It runs the steps of a priced plan and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +56,8 @@ from sfumato.private.mechanisms.sparse_histogram import checked_histogram, spars
 from sfumato.private.mechanisms.thresholded import common_threshold, least_threshold, thresholded_counts
 from sfumato.private.terms import TERM_WEIGHTS
 from sfumato.progress import begin, reporter
+
+Law: TypeAlias = tuple[int, str, Fraction, int]  # of a sparse histogram, see `checked_histogram`
 
 
 class Curator(Questions):
@@ -127,7 +131,7 @@ class Curator(Questions):
         record = self._declare(step, aggregate.sensitivity, selection=False)
         public = checked_histogram(grid.n_cells, record.mechanism, record.scale, threshold)
         raw_cells, raw_counts = aggregate.pairs(self._fold(aggregate))
-        cells, counts = sparse_histogram(raw_cells, raw_counts, *public, self._entropy)
+        cells, counts = self._passing(raw_cells, raw_counts, public)
         return NoisyCells(cells, counts, public[-1], record)
 
     def levels(self, step: str) -> NoisyLevels:
@@ -288,10 +292,8 @@ class Curator(Questions):
     ) -> tuple[FloatArray, float]:
         """Noisy entries and the standard deviation of their noise."""
         record = self._declare(step, aggregate.sensitivity, selection=False)
-        raw_low, raw_high = self._fold(aggregate, projection)
-        noisy = self._noisy(record, raw_low)
-        # High limbs are exact: only after the carry do both depend on nothing but the noisy entry.
-        return as_floats(carried(np.stack([noisy.values, raw_high]))), noisy.std
+        noisy = self._noisy_limbs(record, self._fold(aggregate, projection))
+        return as_floats(noisy.values), noisy.std
 
     def _fold(self, aggregate: Aggregate, projection: FloatArray | None = None) -> IntArray:
         if projection is not None:
@@ -309,8 +311,19 @@ class Curator(Questions):
         return self._view[1]
 
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:
+        return Noisy(raw + self._noise(record, raw), record)
+
+    def _noisy_limbs(self, record: Record, raw: IntArray) -> Noisy:
+        raw_low, raw_high = raw
+        # High limbs are exact: only after the carry do both depend on nothing but the noisy entry.
+        return Noisy(carried(np.stack([raw_low + self._noise(record, raw_low), raw_high])), record)
+
+    def _noise(self, record: Record, raw: IntArray) -> IntArray:
         sample = discrete_gaussian if record.mechanism == "discrete Gaussian" else discrete_laplace
-        return Noisy(raw + sample(record.scale, raw.size, self._entropy).reshape(raw.shape), record)
+        return sample(record.scale, raw.size, self._entropy).reshape(raw.shape)
+
+    def _passing(self, raw_cells: IntArray, raw_counts: IntArray, law: Law) -> tuple[IntArray, IntArray]:
+        return sparse_histogram(raw_cells, raw_counts, *law, self._entropy)
 
     def _choose(self, record: Record, raw_scores: IntArray) -> int:
         choose = exponential if record.mechanism == "exponential" else permute_and_flip

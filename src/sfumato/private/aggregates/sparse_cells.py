@@ -77,6 +77,22 @@ class SparseCells(Aggregate):
         occupied = occupied[np.argsort(occupied[:, CELL])]
         return occupied[:, CELL].copy(), occupied[:, COUNT].copy()
 
+    def listed(self, state: IntArray) -> IntArray:
+        """Occupied cells and their counts as lines, in increasing order of the cells, shape (n, 2)."""
+        return np.stack(self.pairs(state), axis=1)
+
+    def from_list(self, lines: IntArray) -> IntArray:
+        """State of the lines that `listed` gives. They must be as it gives them."""
+        cells, counts = lines.T
+        if not (cells[1:] > cells[:-1]).all() or not (counts > 0).all():
+            raise ParameterError("`lines` must be increasing cells with counts of at least 1")
+        if len(cells) and not 0 <= cells[0] <= cells[-1] < self.partition.n_cells:
+            raise ParameterError(f"`lines` must be cells among {self.partition.n_cells}")
+        state, n_done = self.zero(), 0
+        while (n_done := _add_slots(lines, n_done, state)) < len(lines):
+            state = _doubled(state)
+        return state
+
 
 def _empty(capacity: int) -> IntArray:
     return np.zeros((1 + capacity, 2), dtype=np.int64)

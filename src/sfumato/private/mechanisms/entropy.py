@@ -1,7 +1,7 @@
 """Where random words come from, and how kernels read them."""
 
 import os
-from typing import Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,24 @@ class Entropy:
             )
         self.seeded = seed is not None
         self._generator = None if seed is None else np.random.PCG64(seed)
+
+    @classmethod
+    def resumed(cls, state: Any) -> Self:
+        """Source that goes on where another one was when it gave its `state`.
+
+        Parameters
+        ----------
+        state : dict or None
+        """
+        entropy = cls(None if state is None else 0)
+        if entropy._generator is not None:
+            entropy._generator.state = state
+        return entropy
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """Where a seeded source is: integers and names. ``None`` for the operating system."""
+        return None if self._generator is None else {**self._generator.state}
 
     def __repr__(self) -> str:
         return "Entropy(seeded)" if self.seeded else "Entropy()"
