@@ -205,7 +205,7 @@ def test_a_thin_ring_in_noise_is_one_cluster(edge):
 @every_d
 def test_parents_are_higher_and_saddles_lower(d):
     for histogram in (hills(d), nested_hills(d)):
-        tree = Levels(histogram).published()
+        tree = Levels(histogram).published
         has_parent = tree.parents >= 0
         assert has_parent.any()
         assert (~has_parent).sum() == 1
@@ -224,7 +224,7 @@ def test_parents_are_higher_and_saddles_lower(d):
 def test_heights_are_the_density_at_the_positions(d):
     for histogram in (hills(d), nested_hills(d)):
         levels = Levels(histogram)
-        tree = levels.published()
+        tree = levels.published
         np.testing.assert_allclose(levels.density[histogram.grid.index(tree.positions)], tree.heights)
         assert tree.heights[0] == levels.density.max()
         assert len(tree.heights) == levels.joins.n_regions

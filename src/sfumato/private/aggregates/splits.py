@@ -152,15 +152,17 @@ class SplitRule:
 def _count_marginals(
     rows: FloatArray, groups: IntArray, low: FloatArray, bins_per_unit: FloatArray, state: IntArray
 ) -> None:
-    n_bins = state.shape[2]
+    d, last = rows.shape[1], float(state.shape[2] - 1)
+    bins = np.empty(d, dtype=np.int32)
     for i in range(rows.shape[0]):
         group = groups[i]
         if group < 0:
             continue
-        for j in range(rows.shape[1]):
-            position = (rows[i, j] - low[group, j]) * bins_per_unit[group, j]
-            position = min(max(position, 0.0), float(n_bins - 1))
-            state[group, j, np.int64(position)] += 1
+        row, lows, factors, counts = rows[i], low[group], bins_per_unit[group], state[group]
+        for j in range(d):  # in vector instructions, which the counts below are not made for
+            bins[j] = np.int32(min(max((row[j] - lows[j]) * factors[j], 0.0), last))
+        for j in range(d):
+            counts[j, bins[j]] += 1
 
 
 @numba.njit(cache=True, nogil=True)

@@ -224,6 +224,7 @@ class Levels:
         share = min(share, around / max(_SURE * noise, 1e-300) - 1)
         return around, float(np.clip(share, 0.0, 1.0))
 
+    @cached_property
     def published(self) -> LevelTree:
         """The tree with positions of its peaks. When two regions join, the lower peak ends."""
         grid, joins, n_peaks = self.histogram.grid, self.joins, self.joins.n_regions

@@ -7,8 +7,6 @@ from functools import cached_property
 
 import numba
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from sfumato.domain import FloatArray, Grid, IntArray
 from sfumato.errors import ParameterError
@@ -196,13 +194,24 @@ def _joined(low: IntArray, high: IntArray, axis: int) -> tuple[IntArray, IntArra
     return low[firsts], high[lasts]
 
 
+@numba.njit(cache=True, nogil=True)
 def _parts(beside: IntArray) -> IntArray:
-    """Number of the connected part of each cell; cells connect by sides."""
-    pairs = [np.flatnonzero(beside[:, side] >= 0) for side in (1, 2)]
-    ends = [beside[pair, side] for pair, side in zip(pairs, (1, 2), strict=True)]
-    one, other = np.concatenate(pairs), np.concatenate(ends)
-    graph = coo_array((np.ones(len(one), dtype=np.int8), (one, other)), shape=(len(beside),) * 2)
-    parts: IntArray = connected_components(graph, directed=False)[1].astype(np.int64)
+    """Number of the connected part of each cell, in the order of first cells; cells connect by sides."""
+    parts, found = np.full(len(beside), -1, dtype=np.int64), np.empty(len(beside), dtype=np.int64)
+    n_parts = 0
+    for first in range(len(beside)):
+        if parts[first] >= 0:
+            continue
+        parts[first], found[0], n_found = n_parts, first, 1
+        while n_found:
+            n_found -= 1
+            cell = found[n_found]
+            for side in range(4):
+                other = beside[cell, side]
+                if other >= 0 and parts[other] < 0:
+                    parts[other], found[n_found] = n_parts, other
+                    n_found += 1
+        n_parts += 1
     return parts
 
 

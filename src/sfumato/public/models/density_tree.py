@@ -72,7 +72,7 @@ class DensityModel(SpannedModel):
     @cached_property
     def tree(self) -> LevelTree:
         """The tree of levels."""
-        return self.levels.published()
+        return self.levels.published
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator."""
