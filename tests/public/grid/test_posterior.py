@@ -137,7 +137,7 @@ def test_chains_stop_when_they_agree():
             posterior._Chain(GRID, noisy, Noise(True, 1.4), (6000.0, 20.0), (start, sizes), seed)
             for seed, start in enumerate(starts)
         ]
-        for _ in range(3):
+        for _ in range(40):
             for chain in found:
                 chain.run(posterior.SWEEPS_AT_A_TIME)
         return found

@@ -37,7 +37,7 @@ N_SWEEPS = 300  # per chain; a third is warm-up
 SWEEPS_AT_A_TIME = 8  # after every so many, chains that agree stop
 GLANCE_SWEEPS = 24  # of one chain, to see whether more clusters fit better
 START_RUNS = 4  # of k-means, of which a chain starts from the best
-AGREEMENT = 0.03  # share of the rows that a chain may put into other cells than all chains do
+AGREEMENT = 0.02  # share of the rows that a chain may put into other cells than all chains do
 MAX_WORK = 4e6  # cell updates over all chains: larger grids get fewer sweeps ...
 MIN_SWEEPS = 30  # ... and with fewer than this, cells are taken as they are, since the noise is small
 
