@@ -50,6 +50,7 @@ TABLES = (
     "reading",
     "files_scale",
     "spark_scale",
+    "spark_files",
     "audit",
     "meter",
     "constants",

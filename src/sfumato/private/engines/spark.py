@@ -127,7 +127,7 @@ class SparkEngine:
         """Return the aggregate's raw state over all rows, before noise."""
         with quiet():
             rows, names, read = self._source
-            states = rows.mapped(names, partial(_fold_task, aggregate, self.domain, read), STATES)
+            states = rows.mapped(names, partial(fold_task, aggregate, self.domain, read), STATES)
             return merged(aggregate, states, self.rows.n_states)
 
     def close(self) -> None:
@@ -217,7 +217,7 @@ def _renamed(names: list[str], work: Work, batches: Batches) -> Batches:
     return work(batch.rename_columns(names) for batch in batches)
 
 
-def _fold_task(
+def fold_task(
     aggregate: Aggregate, domain: Domain, read: Callable[[pa.RecordBatch], FloatArray], batches: Batches
 ) -> Batches:
     """On a worker: fold the rows of one task into one state."""

@@ -105,7 +105,7 @@ def _found(plan: Any, names: list[str]) -> tuple[FileSource, PlainScan]:
     for one in conditions:
         condition = one if condition is None else ("and", condition, one)
     scan = PlainScan({name: column for name, (column, _) in zip(names, found, strict=True)}, condition)
-    types = dict(attributes.values())
+    types = {field.name(): field.dataType().json() for field in _listed(relation.dataSchema().toSeq())}
     partitions = {field.name() for field in _listed(relation.partitionSchema().toSeq())}
     if partitions & set(scan.read) or not scan.read:
         raise _OtherError
