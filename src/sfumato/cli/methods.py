@@ -6,12 +6,13 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from sfumato.cluster import PrivateClusterer
 
 GROUP = "sfumato.methods"  # entry points: name = "package.module:EstimatorClass"
@@ -39,6 +40,8 @@ def usual(budget: Mapping[str, Any], clusters: Any) -> tuple[str, Any]:
 
 def others() -> dict[str, EntryPoint]:
     """Methods of other packages. They cannot take the name of a method of the library."""
+    from importlib.metadata import entry_points  # slow to load, and not for every command
+
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
