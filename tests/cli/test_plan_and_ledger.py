@@ -1,5 +1,6 @@
 import inspect
 import json
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -182,7 +183,8 @@ def test_methods_of_other_packages(call, trips, bounds, monkeypatch):
         EntryPoint("dpm", "evil:DPM", methods.GROUP),
         EntryPoint("number", "math:pi", methods.GROUP),
     ]
-    monkeypatch.setattr(methods, "entry_points", lambda group: points if group == methods.GROUP else [])
+    of_group = {methods.GROUP: points}
+    monkeypatch.setattr(metadata, "entry_points", lambda group="": of_group.get(group, []))
     listed = call("methods").stdout
     assert "mine                 sfumato.cluster:GridKMeans\n" in listed
     assert "evil" not in listed

@@ -91,6 +91,7 @@ def test_bounds_of_every_kind(bounds, same):
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.GuaranteeWarning")
+@pytest.mark.slow
 def test_cells_that_are_too_many_to_list(same):
     same(DPDBSCAN(radius=0.1, min_samples=150, **FAST), np.hstack([X] * 3), 2, columns=6)
 
