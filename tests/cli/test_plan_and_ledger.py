@@ -183,8 +183,12 @@ def test_methods_of_other_packages(call, trips, bounds, monkeypatch):
         EntryPoint("dpm", "evil:DPM", methods.GROUP),
         EntryPoint("number", "math:pi", methods.GROUP),
     ]
-    of_group = {methods.GROUP: points}
-    monkeypatch.setattr(metadata, "entry_points", lambda group="": of_group.get(group, []))
+    installed = metadata.entry_points
+    monkeypatch.setattr(
+        metadata,
+        "entry_points",
+        lambda **chosen: points if chosen == {"group": methods.GROUP} else installed(**chosen),
+    )
     listed = call("methods").stdout
     assert "mine                 sfumato.cluster:GridKMeans\n" in listed
     assert "evil" not in listed
