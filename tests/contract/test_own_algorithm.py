@@ -101,13 +101,12 @@ def test_without_rows(n_rows):
 
 @pytest.mark.parametrize("unit", [{}, PEOPLE], ids=["row", "person"])
 @pytest.mark.parametrize("place", ["file", pytest.param("spark", marks=pytest.mark.slow)])
-def test_the_same_release_on_all_engines(table, place, unit, request, tmp_path, monkeypatch):
+def test_the_same_release_on_all_engines(table, place, unit, request, tmp_path):
     if place == "file":
         table.to_parquet(elsewhere := tmp_path / "rows.parquet")
     elif not unit:
         pytest.skip("slow: with people, a cluster does the same and more")
     else:
-        monkeypatch.setattr("sfumato.private.engines.spark.N_MERGERS", 1)  # a task takes a tenth of a second
         spark = request.getfixturevalue("spark")
         elsewhere = spark.createDataFrame(pa.Table.from_pandas(table, preserve_index=False)).repartition(2)
     here, there = (own(**unit).fit(X) for X in (table, elsewhere))

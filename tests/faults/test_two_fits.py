@@ -25,7 +25,7 @@ def test_a_release_that_came_in_the_meantime_is_kept(rows, tmp_path):
     other, ours = (LloydKMeans(3, bounds=(-1, 1), random_state=i).fit(rows).release_ for i in range(2))
     path = other.save(tmp_path / "release.json")
     with pytest.raises(ReleaseError, match="could not be written: File exists") as caught:
-        fit._write(ours, path, None, force=False)
+        fit.write_release(ours, path, None, force=False)
     kept = Path(re.search(r"the release is in (\S+): move it", str(caught.value))[1])
     assert Release.load(path).checksum() == other.checksum()
     assert Release.load(kept).checksum() == ours.checksum()

@@ -108,7 +108,8 @@ class SparkEngine:
 
     Notes
     -----
-    The workers need sfumato.
+    The workers need sfumato. Sessions of Spark Connect, which show neither plans nor partitions, expect 200
+    states; there, people are spread over ``spark.sql.shuffle.partitions`` partitions.
     """
 
     rows: SparkRows
