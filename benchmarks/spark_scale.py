@@ -96,6 +96,7 @@ def session(n_workers: int) -> Iterator[Any]:
         settings = {
             "spark.driver.host": "127.0.0.1",
             "spark.executor.memory": "2g",
+            "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),  # workers import this module
             "spark.local.dir": folder,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
