@@ -189,7 +189,7 @@ def _float_above(lost: Fraction, promise: Fraction) -> float:
 def composed_law(steps: Iterable[StepLoss]) -> pld.PrivacyLossDistribution:
     """Privacy losses of all steps together. Entries of an answer have noise of their own, so they compose."""
     parts: Counter[tuple[Callable[..., Any], float, int | float]] = Counter()
-    squares, law = 0.0, pld.identity(INTERVAL, pessimistic_estimate=False)
+    squares, law = 0.0, _selection_law(np.zeros(1), np.zeros(1))  # of one outcome: no loss
     for step in steps:
         scale, shifts = float(step.record.scale), [abs(int(c)) for c in step.change]
         is_small = scale <= SMALL and max(shifts, default=0) <= SMALL
