@@ -28,7 +28,7 @@ from benchmarks.papers import inertia_ratios, published
 from sfumato import metrics
 
 SEEDS, PURE_SEEDS, QUICK_SEEDS = 20, 10, 1
-QUICK_ROWS = 10_000
+QUICK_ROWS = 3_000
 SCORES = ("ratio", "silhouette", "accuracy", "distance", "clusters", "equal")
 BASE, PEER = "non-private k-means", "diffprivlib"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 SEEDS, PEER_SEEDS = 3, 2
-QUICK_ROWS, QUICK_EPSILONS = 5_000, (0.25, 1.0)
+QUICK_ROWS, QUICK_EPSILONS = 2_000, (1.0,)
 PEER = "diffprivlib"
 PICTURE = PICTURES / "budgets.svg"
 PAPER_MARKS = {"dpm": ("DPM, paper", "D"), "lsh_splits": ("LSH-Splits, paper", "s")}

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.centre_data import markdown
-
 TABLE = "from benchmarks.quick_start import blobs; import sfumato; X = blobs({n}, {k}); "
 FIRST = {
     "`import sfumato`": "import sfumato",
@@ -31,11 +29,11 @@ METHODS = ("GridKMeans", "LloydKMeans", "CoresetKMeans", "PrivateKMeans", "DPM")
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    first = {name: cpu_seconds(code) for name, code in FIRST.items()}
+    n_first, n_sizes, n_methods = (4, 1, 1) if quick else (len(FIRST), len(SIZES), len(METHODS))
+    first = {name: cpu_seconds(code) for name, code in list(FIRST.items())[:n_first]}
     print(first, flush=True)
-    sizes = SIZES[:1] if quick else SIZES
-    warm = [in_process(f"fits({n}, {k})") for n in sizes for k in CLUSTERS]
-    plans = [in_process(f"plans('{method}')") for method in METHODS]
+    warm = [in_process(f"fits({n}, {k})") for n in SIZES[:n_sizes] for k in CLUSTERS]
+    plans = [in_process(f"plans('{method}')") for method in METHODS[:n_methods]]
     return {"first": first, "warm": warm, "plans": plans}
 
 
@@ -110,6 +108,10 @@ def blobs(n: int, k: int) -> np.ndarray:
 
 
 def render(measured: dict[str, Any]) -> str:
+    from benchmarks.centre_data import (
+        markdown,
+    )  # would import scikit-learn and more into the processes measured
+
     first = [[name, f"{t['first']:.2f}", f"{t['later']:.2f}"] for name, t in measured["first"].items()]
     warm = [
         [f"{row['rows']:,}", str(row["k"]), f"{row['ours']:.3f}", f"{row['KMeans']:.3f}"]

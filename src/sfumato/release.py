@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike
 
 from sfumato.budget import PrivacyStatement
 from sfumato.budget.statement import SEEDED_WARNING
-from sfumato.curator import holder
-from sfumato.curator.tables import column_names
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.arrays import numbers
 from sfumato.domain.columns import Columns, Coordinate
@@ -35,6 +33,8 @@ from sfumato.public.models.column_terms import ColumnTerms
 from sfumato.public.profiles import Profiles
 from sfumato.public.terms import Terms
 
+# What reads the holder's rows, `sfumato.curator`, is slow to load. It is imported where rows are read: a
+# report needs none.
 FORMAT = "sfumato release"
 FORMAT_VERSION = 1
 
@@ -103,6 +103,8 @@ class Release:
         X : array-like of shape (n, d)
             A table, or a path to one. If the release has column names, the table must have the same.
         """
+        from sfumato.curator import holder
+
         if self.reading is not None:
             return holder.labels(X, self.reading, self.domain, self.label)
         missing: Literal["error", "drop"] = "drop" if self.parameters.get("missing") == "drop" else "error"
@@ -129,6 +131,8 @@ class Release:
         X : array-like of shape (n, d)
             A table, or a path to one, as for `predict`.
         """
+        from sfumato.curator import holder
+
         self._check_spans()
         if self.reading is not None:
             found = holder.values(X, self.reading, self.domain, self._strength, 1)
@@ -164,6 +168,8 @@ class Release:
         column : str
             Name of the new column.
         """
+        from sfumato.curator import holder
+
         if self.reading is None:
             raise ParameterError("the release must be made from named columns, got one without names")
         return holder.labelled_frame(frame, self.reading, self.domain, self.label, column)
@@ -195,6 +201,9 @@ class Release:
         -------
         iterator of pyarrow.RecordBatch
         """
+        from sfumato.curator import holder
+        from sfumato.curator.tables import column_names
+
         if self.sparse is not None:
             raise ParameterError("a release of sparse rows labels files with `predict`, not `predict_files`")
         reading = self.reading or Columns(tuple(map(Coordinate, self.columns or column_names(X))))
@@ -269,8 +278,8 @@ class Release:
 
     @property
     def is_in_degrees(self) -> bool:
-        """Whether the columns are longitude and latitude: the metric is "geo"."""
-        return bool(getattr(self.model, "metric", "euclidean") == "geo")
+        """Whether the first two columns are longitude and latitude: the metric is "geo"."""
+        return bool(getattr(self.model, "is_in_degrees", False))
 
     def _export(self) -> Export:
         """What other programs may have."""

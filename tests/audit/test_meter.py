@@ -114,7 +114,7 @@ class TestCases:
             intact(found, least=0.99)
 
     def test_gaussian_noise(self):
-        for found in meter_estimator(PrivateKMeans(2, **APPROXIMATE), [PAIRS["person"]], n_paths=1):
+        for found in meter_estimator(PrivateKMeans(2, **APPROXIMATE), [PAIRS["person"]], n_paths=2):
             intact(found, least=0.97)
             assert {step.record.mechanism for step in found.steps} == {"discrete Gaussian"}
 

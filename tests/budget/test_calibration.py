@@ -1,11 +1,13 @@
 """Calibration spends the budget, all of it and no more, with the mechanism that errs least."""
 
 import logging
+import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from sfumato.budget import Budget, Plan, Step, calibrate, epsilon_at, pure_epsilon, total_rho
+from sfumato.budget import Budget, Plan, Step, calibrate, calibration, epsilon_at, pure_epsilon, total_rho
 from sfumato.budget.records import Sensitivity
 from sfumato.errors import ParameterError
 
@@ -101,3 +103,26 @@ def test_extreme_budgets_are_priced_quietly(epsilon, delta, caplog):
 def test_budgets_below_the_reach_of_the_samplers(budget):
     with pytest.raises(ParameterError, match="budget must be larger"):
         str(calibrate(TWO, budget))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-9), (1, 1e-6), (6, 1e-5)])
+@pytest.mark.parametrize("n_steps", [2, 5])
+def test_rivals_are_refused_as_if_each_were_calibrated(epsilon, delta, n_steps):
+    plan = Plan(*(Step(f"step {i}", share=Fraction(1, n_steps)) for i in range(n_steps)))
+    budget = Budget(epsilon, delta)
+    start = calibration._Candidate(plan, budget, 1, calibration._mixed(frozenset()))
+
+    def spent(pricing, log_total=None):
+        return replace(start, pricing=pricing, log_total=log_total).spent(calibration.ROUGH)
+
+    best, laplace = spent(calibration._mixed(frozenset())), frozenset()
+    for step in plan.steps:
+        rival = spent(calibration._mixed(laplace | {step.name}))
+        if rival.error < best.error:
+            best, laplace = rival, laplace | {step.name}
+    best = min(best, spent(calibration._pure, math.log(epsilon)), key=lambda candidate: candidate.error)
+    chosen = calibrate(plan, budget)
+    assert [p.mechanism for p in chosen.steps] == [p.mechanism for p in best.priced().steps]
+    assert chosen[plan.steps[0].name].cost == pytest.approx(
+        best.priced().steps[0].cost, rel=calibration.ROUGH
+    )

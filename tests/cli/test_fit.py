@@ -34,6 +34,11 @@ def test_what_it_says(call, stays, silent_about):
     silent_about(done.output)
 
 
+def test_one_cluster_is_told_as_one(call, stays):
+    done = call("fit", stays, "--method", "grid-kmeans", "--clusters", 1, "--epsilon", 1, *COLUMNS)
+    assert done.stdout.startswith("GridKMeans found 1 cluster.\n")
+
+
 def test_quiet_says_nothing(call, stays):
     assert call("fit", stays, *FIT, *COLUMNS).output == ""
 

@@ -102,6 +102,14 @@ def test_grids_are_finer_for_more_rows_and_more_budget():
     assert by_budget == sorted(set(by_budget))
 
 
+def test_outline_of_a_small_table_is_finer_with_less_noise():
+    outlines = [
+        fitted(three_hills(300, 2), epsilon=epsilon).histogram_.nested.coarse.n_cells for epsilon in (1, 1e4)
+    ]
+    assert outlines[0] <= 80
+    assert 200 <= outlines[1] <= 300
+
+
 def test_a_given_cell_saves_the_number_of_rows():
     model = fitted(cell=0.1)
     assert [record.step for record in model.privacy_.steps] == ["cells"]

@@ -87,8 +87,10 @@ def test_states_add_up_whatever_their_form():
     sums = GroupedSums(Voronoi(CENTRES), CENTRES, np.ones(2))
     for form, aggregate in {"integers": CellCounts(GRID), "cells": SparseCells(GRID), "limbs": sums}.items():
         question = Question(aggregate, (), PLAN)
-        merged = question.merged([question.folded(part) for part in parts])
-        assert np.array_equal(merged, whole.fold(aggregate))
+        sent = [question.folded(part) for part in parts]
+        before = [state.copy() for state in sent]
+        assert np.array_equal(question.merged(sent), whole.fold(aggregate))
+        assert all(np.array_equal(a, b) for a, b in zip(sent, before, strict=True))
         assert question.form == form
 
 
@@ -120,7 +122,7 @@ def test_shifts_are_undone_and_pass_through_sums(form):
         one, other = rng.integers(-half, half, size=(2, 2, 5))
         merge = Aggregate.merge if form == "integers" else LimbSums.merge
         apart = shifted(one, random, form, back=False), shifted(other, random, form, back=True)
-        assert np.array_equal(merge(None, *apart), merge(None, one, other))
+        assert np.array_equal(merge(None, apart[0].copy(), apart[1]), merge(None, one.copy(), other))
         assert np.array_equal(shifted(apart[0], random, form, back=True), one)
         if form == "limbs":
             assert (np.abs(apart[0][0]) <= half).all()

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from scipy.stats import multivariate_normal
 from tests.worlds import rarely
 
-from sfumato.domain import Grid, partitions, row_products
+from sfumato.domain import Grid, partitions, row_products, walks
 from sfumato.domain.partitions import GaussianCells, Rings, Subset, Tree, Voronoi
 from sfumato.domain.row_products import project
 from sfumato.errors import ParameterError
@@ -134,8 +134,10 @@ def test_kernels_without_the_compiler(name, monkeypatch):
     nearest = ("_fill_nearest_of_few", "_fill_nearest_of_many", "_add_scores", "_four_gaps")
     for kernel in (*nearest, "_fill_projected"):
         monkeypatch.setattr(row_products, kernel, getattr(row_products, kernel).py_func)
-    for kernel in ("_fill_leaves", "_fill_likeliest", "_fill_rings", "_fill_scores"):
+    for kernel in ("_fill_likeliest", "_fill_rings", "_fill_scores"):
         monkeypatch.setattr(partitions, kernel, getattr(partitions, kernel).py_func)
+    for kernel in ("_fill_leaves", "take_steps"):
+        monkeypatch.setattr(walks, kernel, getattr(walks, kernel).py_func)
     assert (partition.index(rows) == expected).all()
 
 

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Unit, space
+from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Unit, clipping, space
 from sfumato.domain.measure import Measure
 from sfumato.errors import ParameterError
 
@@ -285,11 +285,35 @@ def test_clipping_takes_any_dtype_and_order_and_changes_nothing(dtype, bounds):
 def test_lattice_and_clipping_kernels_without_the_compiler(domain, monkeypatch):
     rows = some_rows(domain, n=100)
     expected = domain.to_lattice(rows), domain.clip(rows)
-    for name in ("_box_lattice", "_ball_lattice", "_clip_to_box"):
+    for name in ("box_lattice", "ball_lattice"):
         monkeypatch.setattr(space, name, getattr(space, name).py_func)
+    monkeypatch.setattr(clipping, "clip_to_box", clipping.clip_to_box.py_func)
     with np.errstate(all="ignore"):
         assert (domain.to_lattice(rows) == expected[0]).all()
         assert (domain.clip(rows) == expected[1]).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 9, 300])
+@pytest.mark.parametrize("n_outside", [0, 1, 40, 100])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_box_drops_the_rows_outside_and_no_other(d, n_outside, compiled, monkeypatch):
+    rng = np.random.default_rng(n_outside)
+    rows = rng.uniform(-1, 1, (100, d))
+    rows[0], rows[1] = -1.0, 1.0
+    places = rng.permutation(100)[:n_outside]
+    rows[places, rng.integers(d, size=n_outside)] = rng.choice(
+        [np.nan, np.inf, -np.inf, 1.5, -9.0], n_outside
+    )
+    if not compiled:
+        for name in ("copied_inside", "take_inside"):
+            monkeypatch.setattr(space, name, getattr(space, name).py_func)
+    domain = Domain.from_bounds((-1, 1), d, outside="drop")
+    expected = np.delete(rows, places, axis=0)
+    found = domain.admitted(rows)
+    assert (found == expected).all()
+    assert found.flags.c_contiguous
+    assert not np.shares_memory(found, rows)
+    assert (domain.admits(rows).sum(), len(found)) == (len(expected), len(expected))
 
 
 @pytest.mark.parametrize("d", [1, 2, 9, 300])

@@ -169,8 +169,8 @@ SPENDS = [
     Mutant(
         "a larger delta than was promised",
         "budget.calibration",
-        "epsilon, delta = float(budget.epsilon), float(budget.delta)",
-        "epsilon, delta = float(budget.epsilon), max(float(budget.delta), 1e-3)",
+        "records(), float(self.budget.delta), precision)",
+        "records(), max(float(self.budget.delta), 1e-3), precision)",
         (CALIBRATION + "approximate_budgets_are_spent_and_not_overspent[1-1e-09-count]",),
     ),
     Mutant(
@@ -492,8 +492,8 @@ LEAKS = [
     Mutant(
         "rows on disk",
         "private.engines.memory",
-        "return add_rows(aggregate, aggregate.zero(), self.rows[start:stop], self.domain)",
-        "rows = self.rows[start:stop]; len(rows) and np.save(__import__('tempfile').mkstemp()[1], rows);"
+        "return add_rows(aggregate, aggregate.zero(), rows, self.domain)",
+        "len(rows) and np.save(__import__('tempfile').mkstemp()[1], rows);"
         " return add_rows(aggregate, aggregate.zero(), rows, self.domain)",
         (CONTROL + "rows_in_memory[LloydKMeans-no row, one row]",),
     ),

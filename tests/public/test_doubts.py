@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import DPM, DensityTree, DPMoG, GridKMeans, LloydKMeans, datasets
+from sfumato import DPM, DensityTree, DPMoG, GridKMeans, LloydKMeans, MorseClustering, datasets
 from sfumato.datasets import separated_gaussians
 from sfumato.errors import NoiseWarning
 from sfumato.public.doubts import HIDDEN, doubts
@@ -111,6 +111,16 @@ def test_clusters_that_are_missing():
     assert not any("asked for" in sentence for sentence in doubts(found.release_))
 
 
+def test_a_span_that_is_everywhere():
+    rng, tree = np.random.default_rng(0), DensityTree(bounds=(0, 1), epsilon=2.0, random_state=0)
+    with pytest.warns(NoiseWarning, match="The only span covers"):
+        even = tree.fit(rng.uniform(size=(5_000, 2))).release_
+    assert [doubt.split(" covers ")[0] for doubt in doubts(even)] == ["The only span"]
+    gathered = tree.fit(rng.normal(0.5, 0.05, size=(5_000, 2)))
+    assert gathered.n_clusters_ == 1
+    assert not doubts(gathered.release_)
+
+
 def test_empty_clusters_and_only_those():
     release = fitted(profiles=0, n_clusters=2).release_
     sizes, stds = np.array([7900.0, 10.0]), np.array([40.0, 40.0])
@@ -201,6 +211,20 @@ def test_models_without_centres_or_noise():
     X, _ = separated_gaussians(20_000, 3, 2, random_state=0)
     assert not doubts(DensityTree(bounds=(-1, 1), rho=0.5, random_state=0).fit(X).release_)
     assert not doubts(DPMoG(3, bounds=(-1, 1), rho=0.5, random_state=0).fit(X).release_)
+
+
+@pytest.mark.parametrize(("few", "asked", "is_told"), [(300, 2, True), (3000, 2, False), (300, None, False)])
+def test_a_cut_that_takes_off_the_rim(few, asked, is_told):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-0.4, 0.1, (10_000, 2)), rng.normal(0.6, 0.05, (few, 2))])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", NoiseWarning)
+        model = MorseClustering(DPMoG(5), asked, bounds=(-1, 1), rho=0.5, random_state=0).fit(X)
+    told = [
+        sentence for sentence in doubts(model.release_) if "less than a tenth of the mean size" in sentence
+    ]
+    assert bool(told) == is_told
+    assert [str(one.message) for one in caught if "less than a tenth" in str(one.message)] == told
 
 
 def test_a_fit_warns_once_where_it_is_called():

@@ -59,7 +59,13 @@ def test_noise_in_far_bins_is_not_read_as_rows():
     clear = Reach.read(noisy_counts, EDGES, noise=20.0)
     assert clear.beyond(2.0) == 0.0
     assert clear.holding(1.0) == 2.0
-    assert Reach.read(noisy_counts, EDGES, noise=1000.0).holding(1.0) <= 2.0
+
+
+def test_rows_are_not_taken_to_be_at_their_centres_if_noise_hides_where_they_are():
+    noisy_counts = np.array([10, 400, 300, -5, 7])
+    hidden = Reach.read(noisy_counts, EDGES, noise=1000.0)
+    assert hidden.holding(0.9) == Reach.read(noisy_counts, EDGES).holding(0.9) > EDGES[0]
+    assert hidden.mean_square > 0
 
 
 def test_what_is_beyond_a_radius():

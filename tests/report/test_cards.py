@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 mpl.use("Agg")
 
 from tests.report.mixed import BOUNDS, WARDS, release
 
-from sfumato import Release, report
+from sfumato import DPM, Release, report
 from sfumato.errors import ParameterError
 from sfumato.plot.columns import day
+from sfumato.public.profiles import Profiles
 from sfumato.public.profiles.wording import on_cycle, percent, quantity
 from sfumato.report import cards as page_of_cards
 
@@ -193,6 +195,20 @@ def test_what_noise_hides_is_grey_and_says_so(shown, page):
     assert "The noise hides what this cluster is like." in own
     assert "<svg" not in own
     assert "details" not in own
+
+
+def test_a_card_tells_of_the_centre_if_noise_hides_the_profile(monkeypatch):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 6_000)
+    heat, rain = rng.normal(np.array([5, 20, 35])[group], 2), rng.normal(20, 3, 6_000)
+    bounds = {"heat": (-20, 60, "C"), "rain": (0, 40, "mm")}
+    model = DPM(3, epsilon=4.0, bounds=bounds, random_state=0).fit(pd.DataFrame({"heat": heat, "rain": rain}))
+    told = "The centre says more than these counts: "
+    assert told not in page_of_cards.card_section(model.release_, {})  # the profile tells it
+    monkeypatch.setattr(Profiles, "sentence", lambda *_, **__: "About 5 rows. The noise hides the rest.")
+    text = page_of_cards.card_section(model.release_, {"heat": "Temperature"})
+    found = sorted(float(heat) for heat in re.findall(rf"{told}Temperature (\S+) ± \S+ C", text))
+    assert found == pytest.approx([5, 20, 35], abs=1) or found == pytest.approx([5, 35], abs=1)
 
 
 def test_a_median_that_noise_hides_is_grey(shown):

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from scipy.optimize import brentq
 
@@ -28,6 +28,7 @@ from sfumato.budget.plan import Plan, PricedPlan, PricedStep, Step
 from sfumato.errors import ParameterError
 
 ROUGH, FINE = 2e-3, 1e-4  # precision of loss distributions: to compare candidates, and to spend
+MOST_SECANTS = 20  # to a total of given error: two, but for tiny noise
 THRESHOLD_DELTA = Fraction(1, 2)  # of delta, for the thresholds of a plan that has other steps too
 
 
@@ -122,48 +123,85 @@ def _mixed(laplace: frozenset[str], delta: Fraction = Fraction(0)) -> Pricing:
 def _best_approximate(
     plan: Plan, budget: Budget, max_rows: int, threshold_delta: Fraction = Fraction(0)
 ) -> PricedPlan:
-    def error(pricing: Pricing) -> float:
-        return _error(_largest(plan, budget, max_rows, pricing, ROUGH))
+    """Make the noise of a step Laplace if that lowers the error, one after the other; or that of all steps.
 
+    To see that a rival has no less error takes a single composition, at the total where its error would be
+    the same. Only a rival that wins there is calibrated.
+    """
     laplace: frozenset[str] = frozenset()
-    # A threshold needs Gaussian noise: of equal variance, its tail is shorter.
-    first = (*(() if threshold_delta else (_pure,)), _mixed(laplace, threshold_delta))
-    errors = {pricing: error(pricing) for pricing in first}
+    best = _Candidate(plan, budget, max_rows, _mixed(laplace, threshold_delta)).spent(ROUGH)
     for step in plan.steps:
-        candidate = _mixed(laplace | {step.name}, threshold_delta)
-        errors[candidate] = error(candidate)
-        if errors[candidate] < errors[_mixed(laplace, threshold_delta)]:
-            laplace |= {step.name}
-    return _largest(plan, budget, max_rows, min(errors, key=lambda pricing: errors[pricing]), FINE)
+        rival = replace(best, pricing=_mixed(laplace | {step.name}, threshold_delta))
+        if rival.beats(best):
+            best, laplace = rival.spent(ROUGH), laplace | {step.name}
+    if not threshold_delta:  # a threshold needs Gaussian noise: of equal variance, its tail is shorter
+        pure = replace(best, pricing=_pure, log_total=math.log(budget.epsilon or 1))
+        best = pure if pure.beats(best) else best
+    return best.spent(FINE).priced()
 
 
-def _largest(plan: Plan, budget: Budget, max_rows: int, pricing: Pricing, precision: float) -> PricedPlan:
-    """Spend as much as provably fits, to within a hundredth of `precision`."""
-    assert budget.epsilon is not None
-    epsilon, delta = float(budget.epsilon), float(budget.delta)
+@dataclass(frozen=True)
+class _Candidate:
+    """One way to price the steps, and a total to spend: epsilon if all noise is Laplace, else rho."""
 
-    def priced(total: float) -> PricedPlan:
-        return _price(plan, budget, max_rows, pricing, Fraction(total))
+    plan: Plan
+    budget: Budget
+    max_rows: int
+    pricing: Pricing
+    log_total: float | None = None  # by default what provably fits by the textbook conversion from zCDP
 
-    @cache
-    def surplus(log_total: float) -> float:
-        return epsilon_at(priced(math.exp(log_total)).records(), delta, precision) - epsilon
+    @cached_property
+    def _start(self) -> float:
+        if self.log_total is not None:
+            return self.log_total
+        log_inverse = -math.log(self.budget.delta)
+        epsilon = float(self.budget.epsilon or 0)
+        return 2 * math.log(math.sqrt(log_inverse + epsilon) - math.sqrt(log_inverse))
 
-    # Start from what provably fits by basic composition, or by the textbook conversion from zCDP.
-    log_inverse = math.log(1 / delta)
-    rho = (math.sqrt(log_inverse + epsilon) - math.sqrt(log_inverse)) ** 2
-    low = math.log(epsilon if pricing is _pure else rho)
-    high, stride = low, 0.02
-    while surplus(low) > 0:
-        low, high, stride = low - stride, low, 2 * stride
-    while surplus(high) <= 0:
-        low, high, stride = high, high + stride, 2 * stride
-    total: float = brentq(surplus, low, high, xtol=precision / 100)
-    while surplus(total) > 0:
-        total -= precision / 100
-    return priced(math.exp(total))
+    def at(self, log_total: float) -> _Candidate:
+        return replace(self, log_total=log_total)
 
+    def priced(self) -> PricedPlan:
+        return _price(self.plan, self.budget, self.max_rows, self.pricing, Fraction(math.exp(self._start)))
 
-def _error(plan: PricedPlan) -> float:
-    """Mean log noise, weighted by the shares: they say how much each step matters."""
-    return sum(float(p.step.share) * math.log(max(plan.nominal(p).noise_std, 1e-300)) for p in plan.steps)
+    def surplus(self, precision: float) -> float:
+        """Epsilon that this total costs beyond the budget."""
+        cost = epsilon_at(self.priced().records(), float(self.budget.delta), precision)
+        return cost - float(self.budget.epsilon or 0)
+
+    def beats(self, other: _Candidate) -> bool:
+        """Whether the error of another candidate can be had for less than the budget."""
+        found, slope = self, -1.0 if self.pricing is _pure else -0.5  # of the error, but for tiny noise
+        for _ in range(MOST_SECANTS):
+            gap = other.error - found.error
+            if abs(gap) < ROUGH / 100:
+                break
+            stride = min(max(gap / slope, -1.0), 1.0)
+            last, found = found, found.at(found._start + stride)
+            slope = min((found.error - last.error) / stride, -0.1)
+        return found.error < other.error + ROUGH / 100 and found.surplus(ROUGH) < 0
+
+    @cached_property
+    def error(self) -> float:
+        """Mean log noise, weighted by the shares: they say how much each step matters."""
+        plan = self.priced()
+        stds = [max(plan.nominal(p).noise_std, 1e-300) for p in plan.steps]
+        return sum(float(p.step.share) * math.log(std) for p, std in zip(plan.steps, stds, strict=True))
+
+    def spent(self, precision: float) -> _Candidate:
+        """Spend as much as provably fits, to within a hundredth of `precision`."""
+
+        @cache
+        def surplus(log_total: float) -> float:
+            return self.at(log_total).surplus(precision)
+
+        low = high = self._start
+        stride = precision
+        while surplus(low) > 0:
+            low, high, stride = low - stride, low, 4 * stride
+        while surplus(high) <= 0:
+            low, high, stride = high, high + stride, 4 * stride
+        total: float = brentq(surplus, low, high, xtol=precision / 100)
+        while surplus(total) > 0:
+            total -= precision / 100
+        return self.at(total)

@@ -147,7 +147,12 @@ def _on_grid(losses: Losses, times: int, interval: float) -> _Table:
     upper = np.clip(np.expm1(below * interval - values) / math.expm1(-interval), 0, 1)
     indices = np.concatenate([below, below + 1]).astype(np.int64)
     probabilities = np.concatenate([losses.probabilities * (1 - upper), losses.probabilities * upper])
-    return _Table(indices, probabilities, times)
+    first, span = int(indices.min()), int(np.ptp(indices)) + 1
+    if span < len(indices):  # wide noise: many losses lie between the same two multiples
+        probabilities = np.bincount(indices - first, probabilities, span)
+        indices = np.arange(first, first + span)
+    can_be = probabilities > 0  # beside what cannot be, all others may vanish when they are tilted
+    return _Table(indices[can_be], probabilities[can_be], times)
 
 
 def _cumulant(table: _Table, tilt: float, interval: float) -> float:

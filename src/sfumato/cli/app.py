@@ -21,9 +21,17 @@ from sfumato.cli.profile import profile
 from sfumato.cli.registry import registry
 from sfumato.cli.report import report
 
-# Tracebacks with local variables would show rows.
-app = typer.Typer(name="sfumato", no_args_is_help=True, pretty_exceptions_enable=False)
-ledgers = typer.Typer(no_args_is_help=True, help="Keep track of the budget spent on a data set.")
+# Tracebacks with local variables would show rows. Boxes around the help would take as long as all the rest.
+app = typer.Typer(
+    name="sfumato",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
+)
+ledgers = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Keep track of the budget spent on a data set."
+)
 
 EXAMPLES: dict[Callable[..., None], str] = {
     check: "sfumato check trips.csv --bounds bounds.toml",

@@ -309,7 +309,8 @@ def _as_dict(
 def summary(release: Release, bought: PrivacyStatement | None, out: Path, report: Path | None) -> str:
     """What was found and promised, and where it is."""
     found = _as_dict(release, bought, out, report)
-    lines = [f"{release.method} found {found['clusters']} clusters.", release.privacy.promise()]
+    clusters = "1 cluster" if found["clusters"] == 1 else f"{found['clusters']} clusters"
+    lines = [f"{release.method} found {clusters}.", release.privacy.promise()]
     if bought is not None:
         lines += [f"Of that, the bounds cost {bought.spent}."]
     lines += [f"release: {out}"] + ([f"report:  {report}"] if report else [])

@@ -145,6 +145,7 @@ class DPDBSCAN(density_base.DensityClusterer):
 
     def _grid(self, domain: Domain) -> Grid:
         """Grid of the histogram. Raises if the radius, grid or memory is out of range."""
+        geometry.check_lengths(self.metric, domain, "radius")
         units = geometry.column_units(self.metric, domain)
         widest = float(geometry.widths_of(domain, units).max())
         if self.radius > widest:

@@ -33,6 +33,8 @@ _LEAST_OUTLINE, _MOST_OUTLINE = (
     64,
     2048,
 )  # cells; more would sharpen nothing that a person sees. One column: 64
+# Few rows show small groups if noise does not hide them: the least outline grows with epsilon, up to this.
+_MOST_LEAST_EPSILON = 4.0
 _ROWS_PER_LEAF = 2.0  # at epsilon 1, in inverse proportion to it
 _FILLED = 4.0  # rows of a cell in a cluster over those of any cell, for a forecast
 _LEAF_BITS = 6  # a cell of the outline has at most 2^6 leaves
@@ -71,7 +73,9 @@ class DensityTree(DensityClusterer):
         around it, thin tails belong to it. With ``metric="geo"`` the default is 0.3, which leaves the places
         that stand out of a town rather than the town.
     metric : {"euclidean", "geo"}
-        With "geo", the two columns are longitude and latitude in degrees, and distances are in metres.
+        With "geo", the first two columns are longitude and latitude in degrees, and distances are in metres.
+        Further columns, such as the time of day, each count as wide as the map: clusters are then places at
+        certain times.
     max_memory : float
         Limit in bytes on the memory of the grid, about 900 bytes per cell. From six columns on, time limits
         the grid further. More than eight columns are refused.
@@ -213,10 +217,12 @@ class DensityTree(DensityClusterer):
         domain = curator.domain
         noisy_rows = curator.count("rows")
         rows = max(float(noisy_rows.values[0]), noisy_rows.std) / domain.unit.max_rows
-        wanted = rows * _OUTLINE_CELLS_PER_ROW * min(_laplace_epsilon(curator), _MOST_OUTLINE_EPSILON)
+        epsilon = _laplace_epsilon(curator)
+        wanted = rows * _OUTLINE_CELLS_PER_ROW * min(epsilon, _MOST_OUTLINE_EPSILON)
+        least = _LEAST_OUTLINE * min(max(epsilon, 1.0), _MOST_LEAST_EPSILON)
         enough = _MOST_OUTLINE if domain.n_features > 1 else _LEAST_OUTLINE
         most = min(enough, self._most_cells(domain) / 2 ** (domain.n_features * self._deepest(domain)))
-        n_cells = min(max(wanted, _LEAST_OUTLINE), most)
+        n_cells = min(max(wanted, least), most)
         widths = geometry.widths_of(domain, geometry.column_units(self.metric, domain))
         middle = np.exp(np.log(widths).mean())
         sides = widths.clip(middle / _MOST_ELONGATED, middle * _MOST_ELONGATED)
@@ -255,6 +261,7 @@ class DensityTree(DensityClusterer):
         units = geometry.column_units(self.metric, domain)
         if self.cell is None:
             return
+        geometry.check_lengths(self.metric, domain, "cell")
         widths = geometry.widths_of(domain, units)
         if self.cell > widths.max():
             raise ParameterError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sfumato.private.aggregates.moments import SHARED_VALUES
 from sfumato.private.engines.base import BLOCK_VALUES, N_THREADS
+from sfumato.private.engines.memory import KEPT_BYTES
 
 _BYTES_PER_VALUE = 24  # of a block of rows: as they are, clipped, and displaced
 
 
 def fold_bytes(n_rows: float, n_columns: int, n_shared: int = 0) -> int:
-    """Bytes of the rows that are read at a time, and of what is computed from them.
+    """Bytes of the rows that are read at a time, of what is computed from them, and of rows that are kept.
 
     Parameters
     ----------
@@ -20,7 +21,9 @@ def fold_bytes(n_rows: float, n_columns: int, n_shared: int = 0) -> int:
     """
     values = min(n_rows * n_columns, N_THREADS * BLOCK_VALUES)
     shared = values / n_columns * n_shared
-    return int(_BYTES_PER_VALUE * values + 8 * min(shared, N_THREADS * SHARED_VALUES))
+    held = 8 * n_rows * n_columns
+    kept = held if held <= KEPT_BYTES else 0
+    return int(_BYTES_PER_VALUE * values + 8 * min(shared, N_THREADS * SHARED_VALUES) + kept)
 
 
 def state_bytes(n_integers: int) -> int:

@@ -76,7 +76,7 @@ def check(
     <BLANKLINE>
     3 rows, of which a fit uses 2.
     - some rows have no usable value in column 'age'. Give missing='drop' or missing={'age': 'value'}
-    - values of column 'age' outside the bounds are moved to the edge
+    - values of column 'age' outside the bounds are moved to the edge; density methods leave out their rows
     - values of column 'ward' that are not among the levels are none of them
     """
     return inspect(X, bounds, unit, missing, outside, as_python, describe)
@@ -351,7 +351,11 @@ def _about_missing(
 def _about_outside(found: tuple[ColumnFindings, ...], outside: Outside) -> Iterator[Advice]:
     """What happens to values outside the bounds. Nothing needs to be decided."""
     if beyond := [c.name for c in found if c.outside and c.kind != "category"]:
-        done = "moved to the edge" if outside == "clip" else "left out, with their rows"
+        done = (
+            "moved to the edge; density methods leave out their rows"
+            if outside == "clip"
+            else "left out, with their rows"
+        )
         yield Advice(f"values of {listed(beyond)} outside the bounds are {done}", refuses=False)
     if others := [c.name for c in found if c.outside and c.kind == "category"]:
         yield Advice(

@@ -86,7 +86,7 @@ class Question:
         return reduce(self.aggregate.merge, map(self._received, states))
 
     def _received(self, state: IntArray) -> IntArray:
-        """What a holder sent, as a state. It is not trusted: kernels get only what has the right form."""
+        """A state of its own, as a holder sent it. It is not trusted: kernels get only the right form."""
         shape = self.aggregate.zero().shape
         if self.form == "cells":
             if state.ndim != 2 or state.shape[1] != 2:
@@ -94,7 +94,7 @@ class Question:
             return cast(SparseCells, _innermost(self.aggregate)).from_list(np.ascontiguousarray(state))
         if state.shape != shape:
             raise ParameterError(f"a state must have the shape {shape}, got {state.shape}")
-        return state
+        return state.copy()
 
 
 def shifted(values: IntArray, random: IntArray, form: Form, *, back: bool) -> IntArray:

@@ -4,9 +4,10 @@ Everything here is declared before the data is opened, or maps one row at a time
 """
 
 from sfumato.domain.arrays import FloatArray, IntArray, check_shape
+from sfumato.domain.clipping import LATTICE_RADIUS
 from sfumato.domain.grids import MOST_CELLS, Grid
 from sfumato.domain.measure import Measure as Measure
-from sfumato.domain.space import ALL_ROWS, LARGEST_BOUND, LATTICE_RADIUS, MOST_COLUMNS, Domain, Unit
+from sfumato.domain.space import ALL_ROWS, LARGEST_BOUND, MOST_COLUMNS, Domain, Unit
 from sfumato.domain.space import Ball as Ball
 from sfumato.domain.space import Outside as Outside
 from sfumato.domain.space import Sphere as Sphere

@@ -15,7 +15,9 @@ import numba
 import numpy as np
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.guesses import Guesses, guesses_of
 from sfumato.domain.row_products import fill_nearest, project
+from sfumato.domain.walks import Steps, steps_of, walk
 from sfumato.errors import ParameterError
 
 # Which second moments of a group are told apart: all, those along columns, or their sum.
@@ -24,6 +26,7 @@ MomentShape = Literal["full", "diag", "spherical"]
 FAR = 2.0**500  # products of two such numbers, added up over 2^20 columns, stay finite
 FAINTEST = -40.0  # log of a responsibility beside which 1 stays 1
 LANES = 64  # rows that kernels of mixtures take at a time
+GUESSED_CENTERS, GUESSED_ROWS = 32, 2  # centres, and rows per centre, from which on guesses pay
 _INVERSES = np.array([0.0, *(1.0 / n for n in range(1, 13))])
 
 
@@ -67,10 +70,25 @@ class Voronoi:
     def _columns(self) -> FloatArray:
         return np.ascontiguousarray((self.centers - self._origin).T)
 
+    @cached_property
+    def _guesses(self) -> Guesses:
+        return guesses_of(np.ascontiguousarray(self.centers), self._origin)
+
     def index(self, rows: FloatArray) -> IntArray:
         """Nearest centre of each row."""
-        out = np.empty(len(rows), dtype=np.int64)
         points = rows if self.projection is None else project(rows, self.projection)
+        if self.n_cells < GUESSED_CENTERS or len(points) < GUESSED_ROWS * self.n_cells:
+            return self._searched(points)
+        found = self._guesses.index(np.ascontiguousarray(points))
+        if found is None:
+            return self._searched(points)
+        unsure = np.flatnonzero(found < 0)
+        found[unsure] = self._searched(points[unsure])
+        return found
+
+    def _searched(self, points: FloatArray) -> IntArray:
+        """Nearest of all centres."""
+        out = np.empty(len(points), dtype=np.int64)
         fill_nearest(points, self._origin, self._columns, (self._columns**2).sum(axis=0) / 2, out)
         return out
 
@@ -255,11 +273,13 @@ class Tree:
 
     def index(self, rows: FloatArray) -> IntArray:
         """Leaf of each row."""
-        out = np.zeros(len(rows), dtype=np.int64)
-        if len(self.columns):
-            values = rows if self.projection is None else project(rows, self.projection)
-            _fill_leaves(values, self.columns, self.thresholds, self.children, out)
-        return out
+        if not len(self.columns):
+            return np.zeros(len(rows), dtype=np.int64)
+        return walk(rows if self.projection is None else project(rows, self.projection), self._steps)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return steps_of(self.columns, self.thresholds, self.children)
 
     def split(self, leaves: IntArray, columns: IntArray, thresholds: FloatArray) -> Tree:
         """Cut some leaves in two. The left half keeps the leaf's number; right halves get the next ones."""
@@ -424,14 +444,3 @@ def _fill_rings(rows: FloatArray, centers: FloatArray, squared_edges: FloatArray
         while ring < n_rings and not squares < squared_edges[ring]:
             ring += 1
         out[i] = center * n_rings + ring if ring < n_rings else -1
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill_leaves(
-    rows: FloatArray, columns: IntArray, thresholds: FloatArray, children: IntArray, out: IntArray
-) -> None:
-    for i in range(rows.shape[0]):
-        node = np.int64(0)
-        while node >= 0:
-            node = children[node, 1 if rows[i, columns[node]] >= thresholds[node] else 0]
-        out[i] = -1 - node

@@ -6,14 +6,12 @@ engines apply. Nothing here reads private rows by itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -27,19 +25,31 @@ from sfumato.domain.blocks import (
     moved_into,
     reach_of,
 )
+from sfumato.domain.clipping import (
+    LATTICE_RADIUS,
+    ball_lattice,
+    box_lattice,
+    clip_and_measure,
+    clip_to_ball,
+    clipped_to_box,
+    copied_inside,
+    find_finite,
+    find_in_ball,
+    find_in_box,
+    repeated,
+    take_inside,
+)
 from sfumato.domain.constraints import whole
 from sfumato.domain.measure import AS_THEY_ARE, Measure
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import ParameterError
 
 Outside = Literal["clip", "drop"]
-LATTICE_RADIUS = 2**29  # a clipped coordinate is an integer in [-2^29, 2^29]
 ALL_ROWS = 2**40  # more than anybody has
 MOST_COLUMNS = 2**20  # for which the lattice is proved
 _ON_THE_SPHERE = 1e-9  # relative: rows of a given length are inside the ball of this radius, however rounded
 LARGEST_BOUND = 1e140  # sums of squared distances neither overflow nor vanish
 NARROWEST = 1e-12  # width of a column, in units of its larger bound: thousands of numbers fit between
-_STRETCH = 256  # values that are clipped in one loop
 
 BOUNDS_HELP = (
     "Bounds are public knowledge, never read off the data: give bounds=(low, high) with one number for all "
@@ -259,11 +269,11 @@ class Domain:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         used = np.empty(len(rows), dtype=np.bool_)
         if self.outside == "clip" or self.is_sphere:
-            _find_finite(rows, used)
+            find_finite(rows, used)
         elif self.radius is None:
-            _find_in_box(rows, np.array(self.low), np.array(self.high), used)
+            find_in_box(rows, np.array(self.low), np.array(self.high), used)
         else:
-            _find_in_ball(rows, self.midpoint, self.radius * (1 + _ON_THE_SPHERE), used)
+            find_in_ball(rows, self.midpoint, self.radius * (1 + _ON_THE_SPHERE), used)
         return used
 
     def admitted(self, rows: ArrayLike) -> FloatArray:
@@ -280,6 +290,8 @@ class Domain:
             out = np.empty_like(rows)
             if self._clip_in_one_pass(rows, out):
                 return out
+        elif self.radius is None:
+            return self.measure.of(self._inside_box(rows))
         used = self.admits(rows)
         rows = rows if used.all() else rows[used]
         return self.measure.of(self._clip_rows(rows, onto_sphere=self.is_sphere))
@@ -308,23 +320,31 @@ class Domain:
     def _clip_in_one_pass(self, rows: FloatArray, out: FloatArray) -> bool:
         """Clip and measure rows. Returns whether all are finite."""
         if self.radius is not None:
-            are_finite = bool(_clip_to_ball(rows, self.midpoint, self.lattice_step, self.is_sphere, out))
+            are_finite = bool(clip_to_ball(rows, self.midpoint, self.lattice_step, self.is_sphere, out))
             if self.measure:
                 out[:] = self.measure.of(out)
             return are_finite
         if not self.measure:
-            return _clipped_to_box(rows, self.low, self.high, out)
+            return clipped_to_box(rows, self.low, self.high, out)
         limits = (self.low, self.high, self.measure.origin, self.measure.step)
-        low, high, origin, step = _repeated(*limits)
-        return bool(_clip_and_measure(rows.reshape(-1), low, high, origin, step, out.reshape(-1)))
+        low, high, origin, step = repeated(*limits)
+        return bool(clip_and_measure(rows.reshape(-1), low, high, origin, step, out.reshape(-1)))
+
+    def _inside_box(self, rows: FloatArray) -> FloatArray:
+        """Rows inside the box, in their order. One pass if all are."""
+        out = np.empty_like(rows)
+        low, high = repeated(self.low, self.high)
+        if copied_inside(rows.reshape(-1), low, high, out.reshape(-1)):
+            return out
+        return out[: take_inside(rows, np.array(self.low), np.array(self.high), out)]
 
     def _clip_rows(self, rows: ArrayLike, *, onto_sphere: bool = False) -> FloatArray:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         out = np.empty_like(rows)
         if self.radius is None:
-            _clipped_to_box(rows, self.low, self.high, out)
+            clipped_to_box(rows, self.low, self.high, out)
         else:
-            _clip_to_ball(rows, self.midpoint, self.lattice_step, onto_sphere, out)
+            clip_to_ball(rows, self.midpoint, self.lattice_step, onto_sphere, out)
         return out
 
     def to_lattice(self, rows: ArrayLike) -> IntArray:
@@ -341,7 +361,7 @@ class Domain:
         """
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         out = np.empty(rows.shape, dtype=np.int64)
-        kernel = _box_lattice if self.radius is None else _ball_lattice
+        kernel = box_lattice if self.radius is None else ball_lattice
         kernel(rows, self.midpoint, self.lattice_step, out)
         return out
 
@@ -390,123 +410,3 @@ def _one_per_column(name: str, value: object, n_features: int) -> FloatArray:
 
 def _plain(values: FloatArray) -> tuple[float, ...]:
     return tuple(float(v) for v in values)
-
-
-@numba.njit(cache=True, nogil=True)
-def _find_finite(rows: FloatArray, out: NDArray[np.bool_]) -> None:
-    for i in range(rows.shape[0]):
-        out[i] = True
-        for j in range(rows.shape[1]):
-            out[i] &= math.isfinite(rows[i, j])
-
-
-@numba.njit(cache=True, nogil=True)
-def _find_in_box(rows: FloatArray, low: FloatArray, high: FloatArray, out: NDArray[np.bool_]) -> None:
-    for i in range(rows.shape[0]):
-        out[i] = True
-        for j in range(rows.shape[1]):
-            out[i] &= low[j] <= rows[i, j] <= high[j]  # false for NaN
-
-
-@numba.njit(cache=True, nogil=True)
-def _find_in_ball(rows: FloatArray, midpoint: FloatArray, radius: float, out: NDArray[np.bool_]) -> None:
-    for i in range(rows.shape[0]):
-        squares = 0.0
-        for j in range(rows.shape[1]):
-            squares += ((rows[i, j] - midpoint[j]) / radius) ** 2
-        out[i] = squares <= 1.0  # false for NaN
-
-
-def _repeated(*columns: tuple[float, ...]) -> list[FloatArray]:
-    """What is said of each column, for a stretch of rows: processors work on several values at once."""
-    n_rows = max(1, _STRETCH // len(columns[0]))
-    return [np.tile(np.array(values, dtype=np.float64), n_rows) for values in columns]
-
-
-def _clipped_to_box(
-    rows: FloatArray, low: tuple[float, ...], high: tuple[float, ...], out: FloatArray
-) -> bool:
-    lows, highs = _repeated(low, high)
-    return bool(_clip_to_box(rows.reshape(-1), lows, highs, out.reshape(-1)))
-
-
-@numba.njit(cache=True, nogil=True)
-def _clip_to_box(values: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> bool:
-    """Clip the values of rows, one row after the other. Returns whether all are finite."""
-    are_finite = True
-    for first in range(0, values.size, low.size):
-        some, clipped = values[first : first + low.size], out[first : first + low.size]
-        for j in range(some.size):
-            are_finite &= some[j] - some[j] == 0.0  # false for NaN and infinity
-            clipped[j] = min(max(some[j], low[j]), high[j])
-    return are_finite
-
-
-@numba.njit(cache=True, nogil=True)
-def _clip_and_measure(
-    values: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    origin: FloatArray,
-    step: FloatArray,
-    out: FloatArray,
-) -> bool:
-    """Clip the values of rows and measure them, as `Measure.of` does. Returns whether all are finite."""
-    are_finite = True
-    for first in range(0, values.size, low.size):
-        some, clipped = values[first : first + low.size], out[first : first + low.size]
-        for j in range(some.size):
-            are_finite &= some[j] - some[j] == 0.0
-            clipped[j] = (min(max(some[j], low[j]), high[j]) - origin[j]) / step[j]
-    return are_finite
-
-
-@numba.njit(cache=True, nogil=True)
-def _clip_to_ball(
-    rows: FloatArray, midpoint: FloatArray, step: FloatArray, onto_sphere: bool, out: FloatArray
-) -> bool:
-    """Clip rows: to the points of `_ball_lattice`, in one pass. Returns whether all are finite.
-
-    With `onto_sphere`, shorter rows are lengthened to the radius, too.
-    """
-    limit, largest = float(LATTICE_RADIUS - 1), 2.0**400
-    are_finite = True
-    for i in range(rows.shape[0]):
-        units = out[i]
-        for j in range(rows.shape[1]):
-            value = rows[i, j]
-            are_finite &= value - value == 0.0  # false for NaN and infinity
-            units[j] = min(max((value - midpoint[j]) / step[j], -largest), largest)
-        squares = 0.0
-        for j in range(rows.shape[1]):
-            squares += units[j] * units[j]
-        norm = math.sqrt(squares)
-        shrink = limit / norm if norm > limit or (onto_sphere and norm > 0.0) else 1.0
-        for j in range(rows.shape[1]):
-            units[j] = midpoint[j] + np.trunc(units[j] * shrink) * step[j]
-    return are_finite
-
-
-@numba.njit(cache=True, nogil=True)
-def _box_lattice(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out: IntArray) -> None:
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            units = (rows[i, j] - midpoint[j]) / step[j]
-            units = min(max(units, -float(LATTICE_RADIUS)), float(LATTICE_RADIUS))
-            out[i, j] = np.int64(math.floor(units + 0.5))
-
-
-@numba.njit(cache=True, nogil=True)
-def _ball_lattice(rows: FloatArray, midpoint: FloatArray, step: FloatArray, out: IntArray) -> None:
-    limit = float(LATTICE_RADIUS - 1)
-    largest = 2.0**400  # squares of clamped coordinates stay finite
-    for i in range(rows.shape[0]):
-        squares = 0.0
-        for j in range(rows.shape[1]):
-            units = min(max((rows[i, j] - midpoint[j]) / step[j], -largest), largest)
-            squares += units * units
-        norm = math.sqrt(squares)
-        shrink = limit / norm if norm > limit else 1.0
-        for j in range(rows.shape[1]):
-            units = min(max((rows[i, j] - midpoint[j]) / step[j], -largest), largest)
-            out[i, j] = np.int64(units * shrink)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
 from sfumato.errors import ParameterError
 
 LONGEST = 64  # characters of a term; longer ones are left out
@@ -61,6 +59,8 @@ def words_by(tokens: Any, stop_words: Any) -> Tokens:
     if not isinstance(tokens, str) or tokens not in ("words", "pairs"):
         raise ParameterError(f"`tokens` must be 'words', 'pairs' or a function of one text, got {tokens!r}")
     if isinstance(stop_words, str) and stop_words == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
         return Words(frozenset(ENGLISH_STOP_WORDS), pairs=tokens == "pairs")
     is_list = isinstance(stop_words, Sequence | set | frozenset) and not isinstance(stop_words, str)
     if stop_words is not None and not (is_list and all(isinstance(word, str) for word in stop_words)):

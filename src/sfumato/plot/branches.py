@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 SEVERAL, NOISE = -1, -2  # instead of a cluster: a branch of several clusters, or of none
 _WIDTH, THIN = 1.6, 0.7  # line widths of branches, and of branches that may be noise
 _CLOSE = 0.3  # room for a peak of noise, where another peak takes 1
+
+
+class Stroke(NamedTuple):
+    """A straight line of a tree."""
+
+    x: tuple[float, ...]
+    y: tuple[float, float]
+    colour: str
+    width: float
 
 
 class Branches(NamedTuple):
@@ -57,19 +66,37 @@ class Branches(NamedTuple):
         """Room for the peaks side by side."""
         return float(self.places.max(initial=0.0)) + 1
 
-    def draw(self, colours: list[str], bottom: float, ax: Axes) -> None:
-        """Draw each branch down to its join or to the bottom, in the colour of its cluster."""
+    def strokes(self, colours: list[str], bottom: float) -> list[Stroke]:
+        """Lines from each node down to its join or to the bottom, then the bars of the joins."""
         is_noise = self.clusters == NOISE
-        paints = np.array([colours[c] if c >= 0 else HAZE for c in self.clusters], dtype=object)
+        paints = [colours[c] if c >= 0 else HAZE for c in self.clusters]
         lower = np.full(len(self.heights), bottom)
         lower[self.joins] = self.heights[self.n_peaks :, None]
-        widths = np.where(is_noise, THIN, _WIDTH)
-        ax.vlines(self.places, lower, self.heights, colors=list(paints), linewidth=widths)
-        left, right = self.places[self.joins].reshape(-1, 2).T
+        stems = [
+            Stroke((x, x), (low, high), paint, THIN if thin else _WIDTH)
+            for x, low, high, paint, thin in zip(
+                self.places, lower, self.heights, paints, is_noise, strict=True
+            )
+        ]
         is_twig = is_noise[self.joins].reshape(-1, 2).any(axis=1)
-        bars = np.where(is_twig, HAZE, paints[self.n_peaks :])
-        widths = np.where(is_twig, THIN, _WIDTH)
-        ax.hlines(self.heights[self.n_peaks :], left, right, colors=list(bars), linewidth=widths)
+        bars = [
+            Stroke(
+                tuple(self.places[pair]), (height, height), HAZE if twig else paint, THIN if twig else _WIDTH
+            )
+            for pair, height, paint, twig in zip(
+                self.joins, self.heights[self.n_peaks :], paints[self.n_peaks :], is_twig, strict=True
+            )
+        ]
+        return stems + bars
+
+    def draw(self, colours: list[str], bottom: float, ax: Axes) -> None:
+        """Draw each branch down to its join or to the bottom, in the colour of its cluster."""
+        from matplotlib.collections import LineCollection
+
+        drawn = self.strokes(colours, bottom)
+        lines = [np.transpose([stroke.x, stroke.y]) for stroke in drawn]
+        look: dict[str, Any] = {"colors": [s.colour for s in drawn], "linewidths": [s.width for s in drawn]}
+        ax.add_collection(LineCollection(lines, **look))
 
     def crown(self, peaks: IntArray, areas: FloatArray, colours: list[str], ax: Axes) -> None:
         """Draw a dot on each of these peaks, and a thin line up to its label above the axes."""

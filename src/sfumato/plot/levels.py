@@ -16,6 +16,7 @@ from sfumato.public.models import DensityModel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BAND_NAME, HEIGHTS_NAME = "noise in empty areas", "density, in records per cell"
 _MOST_PEAKS = 40
 _BAND = 0.1  # share of the height for the band of noise
 _TICKS = np.array([0.0, *(step * 10.0**power for power in range(-1, 12) for step in (1, 2, 5))])
@@ -50,9 +51,9 @@ def tree(source: style.Source, ax: Axes | None = None) -> Axes:
     model = cast(DensityModel, release.model)
     ax = ax or style.new_axes()
     found = model.tree
-    branches = _branches(found, model)
+    branches = branches_of(found, model)
     floor = noise_in_empty_places(levels)
-    _axis(max(float(found.heights.max(initial=0.0)), 4 * floor, 1.0), floor, ax)
+    _axis(found, floor, ax)
     colours = span_colours(release, model.spans)
     branches.draw(colours, floor, ax)
     _numbers(model, branches, colours, ax)
@@ -63,7 +64,7 @@ def tree(source: style.Source, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _branches(found: LevelTree, model: DensityModel) -> Branches:
+def branches_of(found: LevelTree, model: DensityModel) -> Branches:
     """Return the tree of the peaks to draw."""
     n_peaks = len(found.heights)
     spans, highest = np.unique(model.predict(found.positions), return_index=True)
@@ -98,40 +99,64 @@ def _joins(found: LevelTree, shown: IntArray) -> tuple[IntArray, FloatArray]:
     return np.array(joins, dtype=np.int64).reshape(-1, 2), np.array(saddles)
 
 
-def _axis(top: float, floor: float, ax: Axes) -> None:
-    """Scale heights by their square roots, above a band that stands for the noise."""
-    low, high = _root(np.array([floor, 1.1 * top]))
-    ax.set_yscale("function", functions=(_root, np.square))
+def height_axis(found: LevelTree, floor: float) -> tuple[FloatArray, float, float]:
+    """Ticks, lower and upper end of the axis of heights, above a band that stands for the noise."""
+    top = max(float(found.heights.max(initial=0.0)), 4 * floor, 1.0)
+    low, high = root(np.array([floor, 1.1 * top]))
     bottom = max(0.0, low - _BAND * (high - low))
-    roots = _root(_TICKS)
+    roots = root(_TICKS)
     ticks = _TICKS[(bottom <= roots) & (roots <= high) & ((roots == 0) | (roots >= _APART * high))]
+    return ticks, bottom**2, high**2
+
+
+def _axis(found: LevelTree, floor: float, ax: Axes) -> None:
+    ticks, bottom, top = height_axis(found, floor)
+    ax.set_yscale("function", functions=(root, np.square))
     ax.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
-    ax.set_ylim(bottom**2, high**2)
-    ax.axhspan(0, floor, color=style.HAZE, alpha=0.25, linewidth=0, label="noise in empty areas")
+    ax.set_ylim(bottom, top)
+    ax.axhspan(0, floor, color=style.HAZE, alpha=0.25, linewidth=0, label=BAND_NAME)
 
 
-def _root(values: FloatArray) -> FloatArray:
+def root(values: FloatArray) -> FloatArray:
+    """The scale of heights, on which the noise of counts is about the same everywhere."""
     return np.sqrt(np.maximum(values, 0.0))
+
+
+def labels_turn(clusters: IntArray) -> bool:
+    """Whether the numbers of spans side by side are turned, because they need much room."""
+    return sum(len(str(cluster)) + 1 for cluster in clusters) > _MOST_LETTERS
+
+
+def texts_of(branches: Branches, n_peaks: int) -> tuple[str, str]:
+    """What stands above the tree, and what the thin branches are, if there are any."""
+    part = "" if branches.n_peaks == n_peaks else f", among {branches.n_peaks} of {n_peaks:,} peaks"
+    others = "other peaks" if not part else "the most prominent other peaks"
+    has_others = bool((branches.clusters[: branches.n_peaks] == NOISE).any())
+    return f"numbers of spans{part}", others if has_others else ""
 
 
 def _numbers(model: DensityModel, branches: Branches, colours: list[str], ax: Axes) -> None:
     """Draw dots on the peaks of spans, and the numbers of the spans above."""
     peaks = np.flatnonzero(branches.clusters[: branches.n_peaks] != NOISE)
     clusters = branches.clusters[peaks]
-    areas = style.mark_areas(model.regions.counts[clusters, 0], ax, largest=0.9 / max(branches.width, 16))
+    areas = style.mark_areas(model.regions.counts[clusters, 0], ax, largest=largest_dot(branches))
     branches.crown(peaks, areas, colours, ax)
-    turn = 90 if sum(len(str(cluster)) + 1 for cluster in clusters) > _MOST_LETTERS else 0
     size = 10 * max(style.crowding(len(peaks)), 0.6)
+    turn = 90 if labels_turn(clusters) else 0
     ax.set_xticks(branches.places[peaks], clusters, rotation=turn, fontsize=size)
     if not len(peaks):
         style.say(style.NOTHING, ax)
 
 
+def largest_dot(branches: Branches) -> float:
+    """Width of the largest dot, as a share of the width of the axes."""
+    return 0.9 / max(branches.width, 16)
+
+
 def _explain(branches: Branches, n_peaks: int, ax: Axes) -> None:
     """Label the axes and explain what is grey."""
-    part = "" if branches.n_peaks == n_peaks else f", among {branches.n_peaks} of {n_peaks:,} peaks"
-    label_axes(f"numbers of spans{part}", "density, in records per cell", ax)
-    if (branches.clusters[: branches.n_peaks] == NOISE).any():
-        name = "other peaks" if not part else "the most prominent other peaks"
-        ax.plot([], [], color=style.HAZE, linewidth=THIN, label=name)
+    above, others = texts_of(branches, n_peaks)
+    label_axes(above, HEIGHTS_NAME, ax)
+    if others:
+        ax.plot([], [], color=style.HAZE, linewidth=THIN, label=others)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=2, frameon=False, fontsize="small")

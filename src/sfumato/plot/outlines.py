@@ -24,7 +24,7 @@ def spans(source: style.Source, ax: Axes | None = None, *, X: ArrayLike | None =
     """Draw the spans of a release with two columns, and the numbers of the larger spans.
 
     Neighbouring spans differ in colour. If the metric is "geo", the columns are longitude and latitude. The
-    map is then to scale in its middle.
+    map is then to scale in its middle, and spans over further columns are drawn as their footprints.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def spans(source: style.Source, ax: Axes | None = None, *, X: ArrayLike | None =
     """
     release, found = _spans(source)
     ax = ax or style.new_axes()
-    style.frame(release, ax, _stretch(release))
+    style.frame(release, ax, stretch_of(release))
     _outlines(release, found, ax)
     if X is not None:
         _rows(release, X, ax)
@@ -55,7 +55,7 @@ def _spans(source: style.Source) -> tuple[Release, list[Span]]:
     """Return the release and its spans, the largest first."""
     release = style.released(source)
     found: Sequence[Span] = style.part_of(release, "spans", "spans")
-    if release.model.n_features != 2:
+    if release.model.n_features != 2 and not release.is_in_degrees:
         raise ParameterError(
             f"`source` must have spans over two columns, got {release.method} on {release.model.n_features} "
             "columns. Draw the sizes of the spans with sfumato.plot.sizes, or use their boxes, span.boxes"
@@ -63,8 +63,9 @@ def _spans(source: style.Source) -> tuple[Release, list[Span]]:
     return release, sorted(found, key=lambda span: -span.count)
 
 
-def _stretch(release: Release) -> float:
-    if getattr(release.model, "metric", "euclidean") != "geo":
+def stretch_of(release: Release) -> float:
+    """Length of a unit of the second column on a map, in units of the first."""
+    if not release.is_in_degrees:
         return 1.0
     latitude = math.radians(float(release.domain.midpoint[1]))
     return 1 / max(math.cos(latitude), 0.1)
@@ -73,14 +74,14 @@ def _stretch(release: Release) -> float:
 def _outlines(release: Release, found: list[Span], ax: Axes) -> None:
     from matplotlib.collections import PathCollection
 
-    paths = [_path(span) for span in found]
+    paths = [_path(span.footprint) for span in found]
     is_heavy = sum(map(len, paths)) > style.MOST_CORNERS
     colours = span_colours(release, found)
     pale = [(colour, 0.65) for colour in colours]
     shapes = PathCollection(paths, facecolors=pale, edgecolors=colours, linewidths=0.8, rasterized=is_heavy)
     ax.add_collection(shapes, autolim=False)
-    size = style.number_size(ax)
-    style.write_numbers(((span.label, _number_place(span, size)) for span in found), ax)
+    size = style.number_size(style.longer_side(ax))
+    style.write_numbers(((span.label, number_place(span.footprint, size)) for span in found), ax)
     if not found:
         style.say(style.NOTHING, ax)
 
@@ -100,7 +101,7 @@ def _path(span: Span) -> Path:
     return Path.make_compound_path(*(Path(ring, closed=True) for rings in span.polygons for ring in rings))
 
 
-def _number_place(span: Span, size: FloatArray) -> FloatArray:
+def number_place(span: Span, size: FloatArray) -> FloatArray:
     """Middle of the widest box of a span, or above a span that the number would hide."""
     low, high = span.extent
     if (high - low < size).all():
@@ -112,6 +113,6 @@ def _number_place(span: Span, size: FloatArray) -> FloatArray:
 
 def _rows(release: Release, X: ArrayLike, ax: Axes) -> None:
     is_in_none = release.predict(X) < 0
-    rows = np.asarray(X, dtype=np.float64)
+    rows = np.asarray(X, dtype=np.float64)[:, :2]
     for part, alpha in ((is_in_none, 0.3), (~is_in_none, 0.8)):
         ax.plot(*rows[part].T, ".", color="#444444", markersize=1.5, alpha=alpha, rasterized=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array
 
 from sfumato.plot import style
 from sfumato.public.models import SourceTargetModel
@@ -39,6 +38,8 @@ def places(source: style.Source, ax: Axes | None = None, *, target: ArrayLike | 
     ax = ax or style.new_axes()
     style.frame(release, ax)
     if target is not None:
+        from sklearn.utils.validation import check_array
+
         x, y = check_array(target, input_name="target").T
         ax.scatter(x, y, s=4, color=style.HAZE, label="target")
     x, y = model.sanitized_source.T

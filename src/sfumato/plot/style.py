@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from sfumato.cluster.shared.base import PrivateClusterer
 from sfumato.domain import FloatArray
 from sfumato.errors import ParameterError
-from sfumato.plot.columns import columns_of
+from sfumato.plot.columns import Column, columns_of
 from sfumato.release import Release
 
 if TYPE_CHECKING:
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patheffects import AbstractPathEffect
 
-Source: TypeAlias = Release | PrivateClusterer
+    from sfumato.cluster.shared.base import PrivateClusterer
+
+Source: TypeAlias = "Release | PrivateClusterer"
 
 # Okabe and Ito (2008): distinct for every kind of colour vision. Yellow and black are left out, because
 # they vanish on a white or a black page.
@@ -33,7 +34,7 @@ MOST_CORNERS = 20_000  # above this, outlines need more space than an image
 _LARGEST_MARK = 1 / 14  # of the width of the axes
 _LONGEST_LABEL = 28
 _MOST_TICKS = 6
-_MOST_LETTERS = 34  # of all numbers along the axis of a map
+MOST_LETTERS = 34  # of all numbers along the axis of a map
 _MOST_NUMBERS = 20  # on a map
 _NUMBER_SIZE = (0.07, 0.05)  # width and height of a number, as shares of the longer side of the map
 
@@ -74,6 +75,8 @@ def released(source: Source) -> Release:
     """Return the release of a fitted estimator, or the release itself."""
     if isinstance(source, Release):
         return source
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(source)
     return source.release_
 
@@ -116,6 +119,12 @@ def new_axes() -> Axes:
     return plt.subplots(layout="constrained")[1]
 
 
+def require_matplotlib() -> None:
+    """Say how to install matplotlib if it is missing. It is not loaded: not every page needs it."""
+    if find_spec("matplotlib") is None:
+        raise _no_matplotlib()
+
+
 def _no_matplotlib() -> ImportError:
     return ImportError("pictures need matplotlib: pip install 'sfumato[report]'")
 
@@ -140,23 +149,27 @@ def frame(release: Release, ax: Axes, stretch: float = 1.0) -> None:
 
     One unit of the second column is drawn as long as `stretch` units of the first.
     """
-    (x_low, y_low), (x_high, y_high) = release.domain.low, release.domain.high
+    (x_low, y_low), (x_high, y_high) = release.domain.low[:2], release.domain.high[:2]
     ax.set_xlim(x_low, x_high)
     ax.set_ylim(y_low, y_high)
-    ratio = (x_high - x_low) / (y_high - y_low) / stretch
-    ax.set_aspect(stretch if 1 / 3 <= ratio <= 3 else "auto")
-    x_name, y_name = short_names(column_names(release))
+    ax.set_aspect(stretch if is_to_scale((x_high - x_low) / (y_high - y_low) / stretch) else "auto")
+    x_name, y_name = short_names(column_names(release)[:2])
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(y_name, parse_math=False)
-    _set_ticks(release, ax.xaxis, 0, _MOST_LETTERS)
+    _set_ticks(release, ax.xaxis, 0, MOST_LETTERS)
     _set_ticks(release, ax.yaxis, 1)
+
+
+def is_to_scale(ratio: float) -> bool:
+    """Whether a map that is so many times as wide as high is drawn to scale."""
+    return 1 / 3 <= ratio <= 3
 
 
 def strip(release: Release, ylabel: str, ax: Axes) -> None:
     """Set the axes to the public bounds of one column."""
     ax.set_xlim(release.domain.low[0], release.domain.high[0])
     ax.set_xlabel(short_names(column_names(release))[0], parse_math=False)
-    _set_ticks(release, ax.xaxis, 0, 2 * _MOST_LETTERS)
+    _set_ticks(release, ax.xaxis, 0, 2 * MOST_LETTERS)
     ax.set_ylabel(ylabel)
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -166,11 +179,16 @@ def _set_ticks(release: Release, axis: Axis, j: int, most_letters: int | None = 
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     column = next(column for column in columns_of(release) if j in column.at)
-    longest = max(len(column.written(value)) for value in (column.low, column.high)) + 2
-    fitting = _MOST_TICKS if most_letters is None else most_letters // longest
-    axis.set_major_locator(MaxNLocator(min(max(fitting, 2), _MOST_TICKS)))
+    axis.set_major_locator(MaxNLocator(most_ticks(column, most_letters)))
     if column.kind == "date":
         axis.set_major_formatter(FuncFormatter(lambda value, _: column.written(value)))
+
+
+def most_ticks(column: Column, most_letters: int | None = None) -> int:
+    """Maximum number of intervals between ticks, if their texts share so many letters."""
+    longest = max(len(column.written(value)) for value in (column.low, column.high)) + 2
+    fitting = _MOST_TICKS if most_letters is None else most_letters // longest
+    return min(max(fitting, 2), _MOST_TICKS)
 
 
 def longer_side(ax: Axes) -> FloatArray:
@@ -233,16 +251,16 @@ def distinct_colours(extents: FloatArray, centroids: FloatArray) -> list[str]:
     return [OKABE_ITO[c] for c in chosen]
 
 
-def number_size(ax: Axes) -> FloatArray:
-    """Width and height of a number on a map, in units of its columns."""
-    size: FloatArray = longer_side(ax) * _NUMBER_SIZE
+def number_size(longer: FloatArray) -> FloatArray:
+    """Width and height of a number on a map whose longer side is this long, in units of its columns."""
+    size: FloatArray = longer * _NUMBER_SIZE
     return size
 
 
-def write_numbers(wanted: Iterable[tuple[int, FloatArray]], ax: Axes) -> None:
-    """Write numbers on a map, the first first. Numbers that would overlap are left out."""
-    size = number_size(ax)
-    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
+def numbers_apart(
+    wanted: Iterable[tuple[int, FloatArray]], size: FloatArray, low: FloatArray, high: FloatArray
+) -> dict[int, FloatArray]:
+    """Places of numbers on a map, the first first. Numbers that would overlap are left out."""
     places: dict[int, FloatArray] = {}
     for label, where in wanted:
         place = np.clip(where, low + size / 2, high - size / 2)
@@ -250,5 +268,12 @@ def write_numbers(wanted: Iterable[tuple[int, FloatArray]], ax: Axes) -> None:
             places[label] = place
         if len(places) == _MOST_NUMBERS:
             break
+    return places
+
+
+def write_numbers(wanted: Iterable[tuple[int, FloatArray]], ax: Axes) -> None:
+    """Write numbers on a map, the first first. Numbers that would overlap are left out."""
+    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
+    places = numbers_apart(wanted, number_size(longer_side(ax)), low, high)
     for label, (x, y) in places.items():
         number(label, x, y, crowding(len(places)), ax)

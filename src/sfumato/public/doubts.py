@@ -17,6 +17,7 @@ from sfumato.domain import Domain, FloatArray
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import NoiseWarning
+from sfumato.public.density.spans import Span
 from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.models.centres import CentreModel
 from sfumato.public.profiles import Profiles
@@ -33,6 +34,7 @@ STRIP, IN_STRIP = 0.1, 0.02  # part of the width next to a bound, and share of t
 CLEAR = 3.0  # standard deviations by which a share stands out
 NATURAL = (0.0, 1.0)  # low bounds at which counts and amounts start: many rows may well be there
 LONGEST_SCALE = 10  # of whole numbers from 0 or 1, such as marks: many rows may be at its ends
+EVERYWHERE = 0.5  # of what the bounds allow: one span that covers more sets nothing apart
 KNOWN_CENTRE = 0.05  # of the width: a centre whose noise is larger is at no particular place
 MOST_NAMED = 6  # columns or clusters in a sentence
 
@@ -70,7 +72,10 @@ def doubts(release: Published) -> tuple[str, ...]:
     - half of a 95 % interval of a centre is more than a quarter of the width between the column's bounds,
       or that no level of a category stands out from the noise;
     - fewer clusters came back than were asked for;
+    - the only span of a density covers most of what the bounds allow;
     - sizes of clusters cannot be told from zero, or are uncertain by more than themselves;
+    - a mixture was cut into the number of clusters that was asked for, and one of them has less than a tenth
+      of their mean size: cuts that go wrong often take a small part off the rim;
     - most rows are at a bound of a column, so that the bounds may be too narrow;
     - columns were measured as they are although their bounds differ more than tenfold in width.
 
@@ -80,7 +85,7 @@ def doubts(release: Published) -> tuple[str, ...]:
     -------
     Post-processing: released values and public parameters only.
     """
-    found = [_missing(release)]
+    found = [_missing(release), _everywhere(release)]
     sizes = getattr(release.model, "estimated_sizes", None)
     unseen = np.zeros(0, dtype=np.bool_)
     if sizes is not None and sizes.ends is not None:
@@ -88,6 +93,7 @@ def doubts(release: Published) -> tuple[str, ...]:
         lost = _lost(sizes) & ~empty
         found += [_about_empty(empty, sizes.group), _about_lost(lost, sizes.group)]
         unseen = empty | lost
+        found.append(_about_slivers(release, sizes, unseen))
     if getattr(release, "sparse", None) is not None:  # whose coordinates mean nothing to a reader
         return tuple(sentence for sentence in found if sentence)
     found += _about_measure(release)
@@ -112,6 +118,15 @@ def _missing(release: Published) -> str:
         return ""
     came = "1 cluster came" if found == 1 else f"{found:,} clusters came"
     return f"{came} back and {asked:,} were asked for: the noise hides the others, or there are no more"
+
+
+def _everywhere(release: Published) -> str:
+    """Say that a density has one span nearly everywhere."""
+    spans: Sequence[Span] = getattr(release.model, "spans", ())
+    share = len(spans[0].cells) / spans[0].grid.n_cells if len(spans) == 1 else 0.0
+    if share <= EVERYWHERE:
+        return ""
+    return f"The only span covers {share:.0%} of what the bounds allow: nothing stands out from the rest"
 
 
 def _empty(sizes: Sizes, profiles: Profiles | None) -> Mask:
@@ -147,6 +162,21 @@ def _about_lost(lost: Mask, group: str) -> str:
         return ""
     what = "size is" if lost.sum() == 1 else "sizes are"
     return f"The noise hides {_numbered(group, lost)}: the {what} uncertain by more than 100 %"
+
+
+def _about_slivers(release: Published, sizes: Sizes, unseen: Mask) -> str:
+    """Small parts that the cut of a joined mixture separates, if its number of clusters was asked for."""
+    groups = getattr(release.model, "groups", None)
+    if not getattr(groups, "is_joined", False) or release.parameters.get("n_clusters") is None:
+        return ""
+    small = (sizes.estimates < SMALL * float(np.mean(sizes.estimates))) & ~unseen
+    if not small.any():
+        return ""
+    holds = "holds" if small.sum() == 1 else "hold"
+    return (
+        f"{_capital(_numbered(sizes.group, small))} {holds} less than a tenth of the mean size: the cut may "
+        "have taken off the rim of the data. Take fewer components, or look at other cuts"
+    )
 
 
 def _about_measure(release: Published) -> Iterator[str]:

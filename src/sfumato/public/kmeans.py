@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn import config_context
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from sfumato.domain import FloatArray
+from sfumato.domain import FloatArray, IntArray
 
 # Tuned: docs/notes/constants.md#merging
 NEARLY = 1 / 6  # a silhouette within this share of the best is nearly as good
@@ -24,6 +21,13 @@ N_STARTS = 20  # of k-means on the cells, besides Ward's clusters
 
 FEW_POINTS = 2**16  # a pass over as many takes a millisecond: on busy processors, threads wait longer
 WARD_CELLS = 2048  # a limit: Ward's agglomeration takes memory quadratic in the number of cells
+
+
+def nearest_centres(points: FloatArray, centers: FloatArray) -> IntArray:
+    """Index of the centre nearest to each point."""
+    from sklearn.metrics import pairwise_distances_argmin  # slow to load, and reports do without it
+
+    return np.asarray(pairwise_distances_argmin(points, centers), dtype=np.int64)
 
 
 def one_thread(n_points: int) -> AbstractContextManager[Any]:
@@ -50,6 +54,10 @@ def weighted_kmeans(
     starts: Sequence[FloatArray] = (),
 ) -> tuple[FloatArray, FloatArray]:
     """Centres and weights of the best run, over `n_init` random starts and the given ones."""
+    from sklearn import config_context
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
     used = weights > 0
     if used.sum() < n_clusters:  # too few points have weight: give all a little
         used, weights = np.ones_like(used), weights + 1e-9 * max(float(weights.sum()), 1.0) / len(weights)

@@ -33,11 +33,13 @@ class Reach(NamedTuple):
         """Turn noisy counts into shares that never fall. The last count is beyond all edges.
 
         `noise` is its standard deviation. Counts after the last one that exceeds the noise are taken as zero.
+        If none does, as in small tables, all are taken as they are: the first alone would say that all rows
+        are next to their centres, and that means are exact.
         """
         counts = noisy_counts[:-1]
-        if noise:
-            clear = np.flatnonzero(counts > CLEAR_COUNT * noise)
-            counts = np.where(np.arange(len(counts)) <= clear.max(initial=0), counts, 0)
+        clear = np.flatnonzero(counts > CLEAR_COUNT * noise) if noise else np.empty(0)
+        if len(clear):
+            counts = np.where(np.arange(len(counts)) <= clear[-1], counts, 0)
         reached = np.maximum.accumulate(np.maximum(np.cumsum(counts), 0))
         return cls(edges, reached / max(float(reached[-1]), 1.0))
 

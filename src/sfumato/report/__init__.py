@@ -13,8 +13,8 @@ from pathlib import Path
 from string import Template
 
 from sfumato.errors import ParameterError
-from sfumato.plot import blank
 from sfumato.plot.columns import columns_of, relabelled
+from sfumato.plot.style import require_matplotlib
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.release import Release, write_whole
 from sfumato.report import centres, mixtures, places, spans  # noqa: F401  # which register their models
@@ -78,7 +78,7 @@ def render(release: Release, title: str | None = None, labels: Mapping[str, str]
     labels : mapping, optional
         Text for columns, by name.
     """
-    blank(1, 1)  # without matplotlib, say how to install it
+    require_matplotlib()
     named = _checked(release, labels or {})
     shown = replace(release, columns=relabelled(release, named)) if named else release
     protection = Protection.of(release.privacy)

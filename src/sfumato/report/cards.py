@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.domain.columns import Described
-from sfumato.plot.columns import MONTHS, day
+from sfumato.plot.columns import MONTHS, columns_of, day
 from sfumato.plot.style import counted
-from sfumato.public.intervals import Sizes
+from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.profiles import Bars, Direction, Estimate, Profiles, wording
 from sfumato.public.profiles.sentences import MOST_SIZE_NOISE
 from sfumato.public.profiles.wording import on_cycle, percent, quantity
@@ -65,7 +65,14 @@ def card_section(release: Release, labels: Mapping[str, str]) -> str:
     sizes: Sizes | None = getattr(release.model, "estimated_sizes", None)
     group = "cluster" if sizes is None else sizes.group
     shown = [
-        _card(profiles, cluster, group, total, labels, words_on_card(release, cluster))
+        _card(
+            profiles,
+            cluster,
+            group,
+            total,
+            labels,
+            words_on_card(release, cluster) + _centre_in_words(release, profiles, cluster, labels),
+        )
         for cluster in order[:MOST_CARDS]
     ]
     rest = order[MOST_CARDS:]
@@ -79,6 +86,27 @@ def card_section(release: Release, labels: Mapping[str, str]) -> str:
     return (
         f'<section aria-labelledby="clusters"><h2 id="clusters">The clusters, one by one</h2>{body}</section>'
     )
+
+
+def _centre_in_words(release: Release, profiles: Profiles, cluster: int, labels: Mapping[str, str]) -> str:
+    """Where the centre differs from the others, if the profile tells nothing: it has less noise."""
+    model, told = getattr(release.model, "centres", None), profiles.sentence(cluster)
+    if model is None or model.center_stds is None or ": " in told or is_hidden(profiles, cluster):
+        return ""
+    sizes = np.maximum(np.delete(model.cluster_sizes, cluster), 0.0)
+    if len(model.cluster_sizes) != profiles.n_clusters or not sizes.sum():
+        return ""
+    place, stds = model.cluster_centers[cluster], model.center_stds[cluster]
+    others = np.average(np.delete(model.cluster_centers, cluster, axis=0), axis=0, weights=sizes)
+    differs = np.abs(place - others) > half_widths(stds)
+    words = [
+        f"{labels.get(column.source, column.name)} {column.in_words(place, stds)}"
+        for column in columns_of(release)
+        if column.is_plain and differs[list(column.at)].all() and not column.is_hidden(stds)
+    ]
+    if not words:
+        return ""
+    return paragraph(f"The centre says more than these counts: {', '.join(words[:MOST_PICTURES])}.")
 
 
 def is_hidden(profiles: Profiles, cluster: int) -> bool:

@@ -105,8 +105,22 @@ def figure(
         Width and height in inches. Unused height is cut off.
     """
     view, body = _svg(draw, salt, size)
+    return picture(view, body[: body.rindex("</svg>")], alt, caption)
+
+
+def picture(view: str, body: str, alt: str, caption: str) -> str:
+    """Return the SVG inside a box `view` as a picture, for readers who see it and others.
+
+    Parameters
+    ----------
+    view : str
+        The box, as SVG writes it.
+    body : str
+        Its SVG, escaped.
+    alt, caption : str
+    """
     opening = f'<svg role="img" aria-label="{html.escape(alt)}" viewBox="{view}">'
-    return f"<figure>{opening}{body}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    return f"<figure>{opening}{body}</svg><figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
 def _row(cells: Sequence[str], words: Sequence[bool], scope: str) -> str:

@@ -13,7 +13,9 @@ from sfumato.public.models import DBSCANModel, DensityModel, SpannedModel
 from sfumato.release import Release
 from sfumato.report.choices import round_numbers, slider
 from sfumato.report.findings import LONGEST_TABLE, NO_COST, findings, share, size_picture
-from sfumato.report.markup import figure, paragraph, table
+from sfumato.report.maps import span_map
+from sfumato.report.markup import paragraph, table
+from sfumato.report.peaks import peak_tree
 
 _FEWER, _MORE = 10, 1000  # other readings divide or multiply the number of neighbours by at most this
 
@@ -60,7 +62,7 @@ def _(model: SpannedModel, release: Release) -> str:
 @singledispatch
 def _readings(model: SpannedModel, release: Release) -> str:
     """What the release shows, and what it shows if it is read in other ways."""
-    return _shown(model, release, "")
+    return _shown(model, release)
 
 
 @_readings.register
@@ -94,28 +96,23 @@ def _slider(
     read: Callable[[int], SpannedModel],
 ) -> str:
     """Readings of the counts, of which only those that are shown are made."""
-
-    def shown(value: int) -> str:
-        return show(read(value), suffix=f"-{value}")
-
-    readings = slider("reading", label, values, chosen, shown)
+    readings = slider("reading", label, values, chosen, lambda value: show(read(value)))
     return readings if len(values) == 1 else paragraph(note) + readings
 
 
-def _with_tree(model: DensityModel, release: Release, suffix: str) -> str:
+def _with_tree(model: DensityModel, release: Release) -> str:
     if len(model.tree.heights) < 2:
-        return _shown(model, release, suffix)
+        return _shown(model, release)
     alt = f"Picture: the tree of the peaks of the density. {model.regions.n_spans} of them are spans."
-    draw = partial(plot.tree, replace(release, model=model))
-    return _shown(model, release, suffix, figure(draw, alt, _TREE, salt=f"tree{suffix}", size=(5.2, 3.8)))
+    return _shown(model, release, peak_tree(release, model, alt, _TREE))
 
 
-def _shown(model: SpannedModel, release: Release, suffix: str, tree: str = "") -> str:
-    """Pictures and table of one reading. The suffix makes the identifiers of its pictures unique."""
+def _shown(model: SpannedModel, release: Release, tree: str = "") -> str:
+    """Pictures and table of one reading."""
     release = replace(release, model=model)
     ordered = sorted(model.spans, key=lambda span: -span.count)
     sizes = size_picture(model.estimated_sizes) if len(ordered) > 1 else ""
-    picture = _picture(release, ordered, f"spans{suffix}")
+    picture = _picture(release, ordered)
     return "".join([_promise(model), picture, tree, sizes, _table(release, ordered)])
 
 
@@ -128,10 +125,10 @@ def _promise(model: SpannedModel) -> str:
     )
 
 
-def _picture(release: Release, ordered: Sequence[Span], salt: str) -> str:
-    if not is_map(release):
+def _picture(release: Release, ordered: Sequence[Span]) -> str:
+    if not is_map(release) and not release.is_in_degrees:
         return ""
-    names, largest = ", ".join(plot.column_names(release)), ordered[0]
+    names, largest = ", ".join(plot.column_names(release)[:2]), ordered[0]
     number = "1 span" if len(ordered) == 1 else f"{len(ordered)} spans"
     alt = (
         f"Picture: a map of two columns ({names}) with {number}. The largest is number {largest.label}, with "
@@ -141,7 +138,9 @@ def _picture(release: Release, ordered: Sequence[Span], salt: str) -> str:
         "The spans, within the public bounds. The larger ones carry the number that prediction gives to "
         "their records. Colours only tell neighbours apart."
     )
-    return figure(partial(plot.spans, release), alt, caption, salt=salt, size=(5.2, 4.7))
+    if release.model.n_features > 2:
+        caption += " Spans that lie over each other differ in the other columns."
+    return span_map(release, ordered, alt, caption)
 
 
 def _table(release: Release, ordered: Sequence[Span]) -> str:

@@ -54,7 +54,9 @@ def test_directions_are_those_along_which_rows_vary(budget):
     assert found.directions @ found.directions.T == pytest.approx(np.eye(4))
     assert np.linalg.norm(found.directions[:2] @ directions.T) ** 2 > 1.95  # the same plane
     assert (np.diff(found.variances) <= 0).all()
-    assert (found.variances > found.noise).sum() == (4 if budget == ENORMOUS else 2)
+    assert (found.variances > found.noise).sum() >= (4 if budget == ENORMOUS else 2)
+    if budget != ENORMOUS:  # the others are noise, or hardly stand out of it
+        assert (found.variances[2:] < 2 * found.noise).all()
     assert found.trace == pytest.approx(rows.var(axis=0).sum(), rel=0.25)
 
 

@@ -40,7 +40,7 @@ def test_a_carry_keeps_the_entry_and_has_one_form(low, high):
 def test_merging_is_exact(other):
     for one in product(LOWS, HIGHS):
         a, b = limbs(*one), limbs(*other)
-        assert entry(SUMS.merge(a, b)) == [entry(a)[0] + entry(b)[0]]
+        assert [entry(a)[0] + entry(b)[0]] == entry(SUMS.merge(a, b))
 
 
 def test_neighbours_on_both_sides_of_a_carry_give_the_same_floats():

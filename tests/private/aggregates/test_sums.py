@@ -13,6 +13,7 @@ from sfumato.domain.columns import read_bounds
 from sfumato.domain.partitions import Subset, Tree, Voronoi
 from sfumato.domain.scaling import Scaling
 from sfumato.errors import ParameterError
+from sfumato.private.aggregates import sums
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, LEAST_SUM_RADIUS, GroupedSums
 
 EXTREMES = [0.0, -0.0, 5e-324, 1e-310, 1.0, -1.0, 1e16, 1e140, -1e140, 1e300, -1e300, np.finfo(float).max]
@@ -332,3 +333,16 @@ def test_without_categories_nothing_is_asked_of_origins():
     assert box.least_radius == 0
     sums = GroupedSums(Tree.root(), np.array([[5.0, -3.0]]), np.array([1e-200]), box)
     assert sums.sensitivity == GroupedSums.sensitivity_in(2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 50])
+@pytest.mark.parametrize("d", [1, 3, 10, 130])
+def test_the_number_of_columns_chooses_a_kernel_and_no_result(n, d):
+    rng = np.random.default_rng(n)
+    origins, steps = rng.normal(size=(5, d)), rng.uniform(0.5, 2.0, 5) * np.sqrt(d) / LATTICE_RADIUS
+    groups = rng.integers(-1, 5, size=n)
+    for rows in (rng.normal(size=(n, d)), rng.choice(EXTREMES, size=(n, d))):
+        narrow, wide = np.zeros((2, 5, 2 + d), dtype=np.int64)
+        sums._add_narrow(rows, groups, origins, steps, narrow, COUNT_WEIGHT)
+        sums._add_wide(rows, groups, origins, steps, wide, COUNT_WEIGHT)
+        assert (narrow == wide).all()

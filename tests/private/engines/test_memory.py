@@ -1,8 +1,11 @@
 """The engine over an array: any dtype, memory order and number of threads gives the same bits."""
 
+import weakref
+
 import numpy as np
 import pytest
 
+from sfumato import DPM
 from sfumato.domain import Ball, Domain, Grid
 from sfumato.domain.partitions import Voronoi
 from sfumato.private.aggregates.cell_counts import CellCounts
@@ -112,3 +115,53 @@ def test_rows_are_not_changed(rows):
     rows.flags.writeable = False
     MemoryEngine(rows, DOMAIN).fold(CellCounts(GRID))
     assert (rows == before).all()
+
+
+@pytest.mark.parametrize("outside", ["clip", "drop"])
+@pytest.mark.parametrize("n", [0, 5, 9000])
+def test_kept_blocks_give_the_same_states(rows, monkeypatch, outside, n):
+    domain, aggregates = Domain.from_bounds((-1, 1), 2, outside=outside), (WIDE, CellCounts(GRID), WIDE)
+    states = {}
+    for limit in (-1, memory.KEPT_BYTES):
+        monkeypatch.setattr(memory, "KEPT_BYTES", limit)
+        engine = MemoryEngine(rows[:n], domain)
+        states[limit] = [engine.fold(aggregate) for aggregate in aggregates]
+        assert ("_kept" in vars(engine)) == (limit > 0)
+    for streamed, kept in zip(*states.values(), strict=True):
+        assert (streamed == kept).all()
+
+
+def test_a_table_is_kept_from_the_second_fold_on_if_it_is_small(rows, monkeypatch):
+    engine = MemoryEngine(rows, DOMAIN)
+    engine.fold(RowCount())
+    assert "_kept" not in vars(engine)  # most tables of the density methods are asked about once
+    first, second = Blocks(), Blocks()
+    engine.fold(first)
+    engine.fold(second)
+    assert {id(block) for block in first.seen} == {id(block) for block in second.seen}
+    assert sum(block.nbytes for block in first.seen) == rows.nbytes
+    monkeypatch.setattr(memory, "KEPT_BYTES", rows.nbytes - 1)
+    large = MemoryEngine(rows.astype(np.float32), DOMAIN)  # by what is kept, not by what is given
+    for _ in range(3):
+        large.fold(RowCount())
+    assert "_kept" not in vars(large)
+
+
+def test_images_of_admitted_rows_are_not_kept_again(rows):
+    engine = MemoryEngine(rows, None)
+    for _ in range(3):
+        engine.fold(RowCount())
+    assert "_kept" not in vars(engine)
+
+
+def test_nothing_is_kept_after_a_fit(rows, monkeypatch):
+    engines, clipped = [], MemoryEngine._clipped
+
+    def noted(self, rows):
+        engines.append(weakref.ref(self))
+        return clipped(self, rows)
+
+    monkeypatch.setattr(MemoryEngine, "_clipped", noted)
+    DPM(2, bounds=(-1, 1), max_depth=2, random_state=0).fit(rows)
+    assert engines
+    assert [engine() for engine in engines] == [None] * len(engines)

@@ -1,13 +1,20 @@
 """Square cells, and metres on a map against the haversine formula."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from sfumato.domain import Domain
 from sfumato.errors import ParameterError
-from sfumato.public.density.geometry import MOST_DISTORTION, column_units, square_grid, widths_of
+from sfumato.public.density.geometry import (
+    MOST_DISTORTION,
+    check_lengths,
+    column_units,
+    square_grid,
+    widths_of,
+)
 
 CITIES = {
     "San Francisco": ((-122.6, 37.55), (-122.3, 37.85)),
@@ -65,7 +72,7 @@ def test_middle_of_a_city_is_exact():
         ((0, 80), (1, 90)),
         ((0, 0), (10, 91)),
         ((0,), (1,)),
-        ((0, 0, 0), (1, 1, 1)),
+        ((0, -90, 0), (1, -80, 24)),
     ],
 )
 def test_what_is_not_a_map(low, high):
@@ -73,10 +80,36 @@ def test_what_is_not_a_map(low, high):
         column_units("geo", domain(low, high))
 
 
+def test_columns_beside_a_map_are_as_wide_as_it():
+    low, high = CITIES["San Francisco"]
+    plane = widths_of(domain(low, high), column_units("geo", domain(low, high)))
+    beside = domain((*low, 0.0, -1.0), (*high, 24.0, 1.0))
+    widths = widths_of(beside, column_units("geo", beside))
+    np.testing.assert_allclose(widths[:2], plane)
+    np.testing.assert_allclose(widths[2:], math.sqrt(plane.prod()))
+
+
+def test_lengths_in_metres_need_a_map_alone():
+    low, high = CITIES["San Francisco"]
+    check_lengths("geo", domain(low, high), "cell")
+    check_lengths("euclidean", domain((0, 0, 0), (1, 1, 1)), "cell")
+    with pytest.raises(ParameterError, match=r"`radius` is in metres .* got 3 coordinates.*DensityTree"):
+        check_lengths("geo", domain((*low, 0.0), (*high, 24.0)), "radius")
+
+
 @pytest.mark.parametrize("latitudes", [(0, 60), (30, 60), (60, 70), (-60, -30), (84, 89)])
 def test_latitudes_too_far_apart(latitudes):
     with pytest.raises(ParameterError, match=r"10% from the middle, got .*cut the map into regions"):
         column_units("geo", domain((0, latitudes[0]), (10, latitudes[1])))
+
+
+@pytest.mark.parametrize("latitudes", [(0, 60), (30, 60), (60, 70), (-60, -30), (84, 89)])
+def test_the_latitudes_that_the_error_names_are_allowed(latitudes):
+    with pytest.raises(ParameterError, match="lengths are in degrees") as refused:
+        column_units("geo", domain((0, latitudes[0]), (10, latitudes[1])))
+    low, high = map(float, re.search(r"that is (\S+) to (\S+):", str(refused.value)).groups())
+    assert column_units("geo", domain((0, low), (10, high))).shape == (2,)
+    assert low < sum(latitudes) / 2 < high
 
 
 def test_unknown_metric():

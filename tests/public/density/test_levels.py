@@ -143,6 +143,19 @@ def test_what_is_unlikely_is_unlikely(mechanism, n_counts):
     assert np.mean(sums > 0.5 * limit) > 0.02 / 4
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1.0])
+def test_sampling_has_a_limit_of_its_own(scale):
+    """However small the noise is, rows that are there anyway vary as counts do, and not more."""
+    levels = Levels(constant(0, (30, 30), scale))
+    n, anyway = np.array([50.0]), np.array([40.0])
+    limit = levels.by_chance(n, np.zeros(1), anyway)[0]
+    drawn = np.random.default_rng(0).poisson(40.0, 100_000) - 40.0
+    assert np.mean(drawn > limit) <= 0.02 / 900 + 3e-5
+    assert limit < 6 * math.sqrt(40.0)
+    added = levels.by_chance(n, np.ones(1), np.zeros(1))[0]
+    assert levels.by_chance(n, np.ones(1), anyway)[0] == pytest.approx(math.hypot(limit, added))
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("count", [0, -3])
 @pytest.mark.parametrize("shape", [(1,), (40,), (1, 1), (1, 30), (30, 1), (12, 10), (3, 1, 4)], ids=str)

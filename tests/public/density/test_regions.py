@@ -152,7 +152,14 @@ def leaf_regions(labels, counts, *, density=None, floors=None, limit=1.0, scale=
     edges = Layer(density, np.ones(len(density)), np.full(len(density), 1e6))
     histogram = NestedHistogram(NESTED, counts.astype(np.int64), "discrete Gaussian", scale)
     floors = np.zeros(n_spans) if floors is None else floors
-    return regions_of_leaves(histogram, labels, edges, floors, around, lambda n: np.full(len(n), limit))
+    return regions_of_leaves(
+        histogram,
+        labels,
+        edges,
+        floors,
+        around,
+        lambda _, std, anyway: limit * np.hypot(std, np.sqrt(anyway)),
+    )
 
 
 def test_a_leaf_belongs_to_what_most_of_its_cells_belong_to():

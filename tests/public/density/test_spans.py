@@ -257,3 +257,17 @@ def test_in_words():
 def test_cells_are_checked(cells):
     with pytest.raises(ParameterError, match="`cells` must be"):
         span_of(np.ones((3, 3)), cells=cells)
+
+
+def test_footprints_cover_what_is_below_them():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        mask = rng.random((4, 3, 2, 3)) < 0.1
+        mask[0, 0, 0, 0] = True
+        grid = Grid((0.0, 1.0, -1.0, -1.0), (4.0, 4.0, 1.0, 1.0), mask.shape)
+        span = Span(2, 10.0, 5.0, 15.0, 0.95, grid, np.flatnonzero(mask))
+        plane = span.footprint
+        assert (plane.label, plane.count) == (2, 10.0)
+        assert (plane.grid.low, plane.grid.high) == ((0.0, 1.0), (4.0, 4.0))
+        np.testing.assert_array_equal(plane.cells, np.flatnonzero(mask.any(axis=(2, 3))))
+        assert plane.footprint is plane

@@ -185,6 +185,32 @@ def test_lines_of_spans_over_any_columns():
     assert (line["low_day"], line["high_day"]) == ("2024-10-04T12:00:00", "2024-10-05T00:00:00")
 
 
+def cycle(name, *period):
+    return tuple(Coordinate(name, "cycle", period=period, part=part) for part in ("cos", "sin"))
+
+
+def test_a_map_with_other_columns_has_footprints(tmp_path):
+    mask = np.zeros((4, 4, 2, 3, 3), dtype=bool)
+    mask[1:3, 0, 1, 2, 1] = True  # in the second half of the heights, at the start of the day
+    mask[1, 1, 1, 2, 1] = True
+    mask[1, 0, 0, 2, 1] = True  # over a place that is there already
+    span = span_of(mask, low=(0.0, 0.0, 10.0, -1.0, -1.0), high=(4.0, 4.0, 30.0, 1.0, 1.0))
+    columns = (Coordinate("lon"), Coordinate("lat"), Coordinate("height"), *cycle("hour", 0.0, 24.0))
+    export = Export(exported_spans((span,), is_in_degrees=True), columns, FACTS, True)
+    (feature,) = export.geojson()["features"]
+    (rings,) = feature["geometry"]["coordinates"]
+    assert signed_area(rings[0]) == 3.0
+    found = feature["properties"]
+    assert (found["low_height"], found["high_height"], found["around_hour"]) == (10.0, 30.0, "00:00")
+    assert found["area_km2"] == pytest.approx(3 * 111.195**2, rel=1e-3)
+    pq.write_table(export.geo_table(), tmp_path / "places.parquet")
+    (row,) = pq.read_table(tmp_path / "places.parquet").to_pylist()
+    assert parsed(row.pop("geometry")) == feature["geometry"]
+    assert row == found
+    (line,) = lines_of(export)
+    assert (line["low_lon"], line["high_lat"], line["around_hour"]) == ("1.0", "2.0", "00:00")
+
+
 def test_lines_of_centres():
     centers = np.array([[1.0, 2.0], [3.0, 4.0]])
     sizes = Sizes.of("cluster", np.array([10.0, 20.0]), np.array([1.0, 100.0]))
@@ -203,6 +229,22 @@ def test_lines_of_centres():
         "std_north": 0.4,
     }
     assert export.geojson()["features"][1]["geometry"] == {"type": "Point", "coordinates": [3.0, 4.0]}
+
+
+def test_numbers_have_no_more_digits_than_their_noise_leaves():
+    center, stds = np.array([[12.3456789, -0.000123456]]), np.array([[0.0456789, 2.3456789e-6]])
+    sizes = Sizes.of("cluster", np.array([1451.5411673]), np.array([33.3333333]))
+    columns = (Coordinate("east"), Coordinate("north"))
+    (line,) = lines_of(Export(exported_centres(center, sizes, stds), columns, FACTS, False))
+    assert (line["count"], line["count_low"]) == ("1451.5", "1386.2")
+    assert (line["center_east"], line["std_east"]) == ("12.3457", "0.0457")
+    assert (float(line["center_north"]), line["std_north"]) == (-0.00012346, "2.35e-06")
+    (line,) = lines_of(export_of(span_of(RING[:3, :3], low=(0.0, 0.0), high=(1.0, 3.0))))
+    assert (line["low_east"], line["high_east"], line["centroid_north"]) == ("0.0", "1.0", "1.5")
+    grid = Grid((0.0, 0.0), (1.0, 1.0), (3, 3))
+    third = Span(0, 5.0, 4.0, 6.0, 0.95, grid, np.array([4]))
+    (line,) = lines_of(export_of(third))
+    assert (line["low_east"], line["high_east"]) == ("0.333", "0.667")
 
 
 def test_what_is_not_known_is_empty():

@@ -32,6 +32,22 @@ def test_gradient_and_hessian_are_finite_differences(random_mixture, d):
         np.testing.assert_allclose(mixture.hessian(points)[:, axis], bend, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("is_zero", [[], [(0, 1)], [(0, 1), (0, 2), (1, 2)]])
+def test_zeros_in_covariances_change_nothing_but_the_time(random_mixture, is_zero):
+    mixture = random_mixture(1, 5, 3)
+    covariances = mixture.covariances + 2 * np.eye(3)
+    for i, j in is_zero:
+        covariances[:, i, j] = covariances[:, j, i] = 0
+    mixture = Mixture(mixture.weights, mixture.means, covariances)
+    points = mixture.sample(20, 0)
+    np.testing.assert_allclose(mixture.log_density(points), log_density_twin(mixture, points))
+    moves = 1e-5 * np.eye(3)
+    slopes = [(mixture.log_density(points + by) - mixture.log_density(points - by)) / 2e-5 for by in moves]
+    np.testing.assert_allclose(mixture.gradient(points), np.stack(slopes, axis=1), atol=1e-7)
+    scale = np.einsum("nk,kij->nij", mixture.responsibilities(points), np.linalg.inv(covariances))
+    np.testing.assert_allclose(mixture.local(points).precision, scale, atol=1e-9)
+
+
 def test_nothing_vanishes_far_away(random_mixture):
     mixture = random_mixture(2, n_components=4, d=3)
     far = np.full((1, 3), 1e6)

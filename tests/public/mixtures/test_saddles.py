@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import squareform
 from tests.worlds import rarely
 
-from sfumato.public.mixtures import merge_tree
+from sfumato.public.mixtures import merge_tree, saddles
 from sfumato.public.mixtures.mixture import Mixture
 from sfumato.public.mixtures.saddles import critical_points, ridgelines
 
@@ -178,3 +178,35 @@ def test_newton_stays_at_a_critical_point(random_mixture):
     tree = merge_tree(random_mixture(3, 8, 2))
     again = critical_points(tree.mixture, tree.saddles.positions)
     np.testing.assert_allclose(again, tree.saddles.positions, atol=1e-8)
+
+
+@pytest.mark.parametrize(("d", "n_components"), [(1, 20), (2, 40), (3, 30), (8, 25)])
+@pytest.mark.parametrize("seed", [0, *rarely(1, 2)])
+def test_lines_that_are_ruled_out_are_not_missed(random_mixture, monkeypatch, d, n_components, seed):
+    mixture = random_mixture(seed, n_components, d, spread=0.9)
+    found = merge_tree(mixture)
+    examined = []
+
+    def every_pair(mixture, pairs, peaks):
+        examined.append(len(pairs.first))
+        return np.arange(len(pairs.first))
+
+    fewer = saddles._promising
+    monkeypatch.setattr(saddles, "_promising", every_pair)
+    slow = merge_tree(mixture)
+    np.testing.assert_allclose(found.saddles.log_densities, slow.saddles.log_densities, atol=1e-6)
+    np.testing.assert_array_equal(found.cut(2), slow.cut(2))
+    monkeypatch.setattr(
+        saddles, "_promising", lambda *parts: examined.append(found := fewer(*parts)) or found
+    )
+    merge_tree(mixture)
+    assert len(examined[1]) < examined[0] / 2
+
+
+def test_ridgelines_with_diagonal_covariances_are_the_general_ones(random_mixture):
+    mixture = random_mixture(0, 6, 4)
+    first, second = np.triu_indices(6, 1)
+    precisions = mixture.sums.precisions * np.eye(4)
+    nearly = precisions + 1e-12 * (1 - np.eye(4))
+    found, general = (ridgelines(mixture.means, scales, first, second) for scales in (precisions, nearly))
+    np.testing.assert_allclose(found, general, atol=1e-8)

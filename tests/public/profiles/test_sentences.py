@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sfumato.domain.columns import Described
+from sfumato.public.profiles.sentences import _in_order
 from sfumato.public.profiles.wording import (
     date_in_words,
     iso_date,
@@ -139,3 +140,21 @@ def test_shares_near_the_ends_are_bounds():
     assert percent(1.0, 0.985, 1.0) == "over 98 %"
     assert percent(0.995, 0.99, 0.999) == "over 99 %"
     assert percent(0.5, 0.3, 0.7) == "50 %"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_median_lies_within_the_half_that_is_told(worlds, seed):
+    """Rounded apart, "around 800 (half of them 1,000 to 2,000)" could be told."""
+    found = worlds(1500).profiles(25.0, seed)
+    for c in range(found.n_clusters):
+        for told in re.findall(
+            r"around ([\d.,]+)[^(]*\(half of them ([\d.,]+) to ([\d.,]+)", found.sentence(c, most=9)
+        ):
+            median, low, high = (float(number.rstrip(",").replace(",", "")) for number in told)
+            assert low <= median <= high
+
+
+def test_values_that_would_change_their_order_are_rounded_alike():
+    assert _in_order([780.0, 820.0, 1700.0], [500.0, 90.0, 500.0]) == [500.0, 90.0, 500.0]
+    assert _in_order([680.0, 820.0, 1700.0], [1000.0, 90.0, 1000.0]) == [1000.0, 1000.0, 1000.0]
+    assert _in_order([0.1, 0.4, 0.6], [0.1, 0.01, 0.1]) == [0.1, 0.01, 0.1]

@@ -20,11 +20,15 @@ class Aggregate(Protocol):
         """Return the state of no rows."""
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Add a block of finite float64 rows to `state`, in place, and return it."""
+        """Add a block of finite float64 rows to `state`, in place, and return it. Rows are not changed."""
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
-        """Combine the states of two disjoint sets of rows: their sum, unless a state says otherwise."""
-        return a + b
+        """Combine the states of two disjoint sets of rows: their sum, unless a state says otherwise.
+
+        The result takes the memory of one of them, so neither is used afterwards.
+        """
+        a += b
+        return a
 
 
 def check_columns(rows: FloatArray, n_features: int) -> None:

@@ -18,7 +18,8 @@ class LimbSums(Aggregate, ABC):
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
         """Add entries."""
-        return carried(a + b)
+        a += b
+        return carried(a)
 
     @abstractmethod
     def unpack(self, values: FloatArray) -> tuple[FloatArray, ...]:

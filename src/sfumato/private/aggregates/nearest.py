@@ -80,9 +80,8 @@ class NearestSums(Aggregate):
 
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
         """Keep the t nearest of both lists."""
-        state = a.copy()
-        _add_lists(b, state)
-        return state
+        _add_lists(b, a)
+        return a
 
     def sums(self, state: IntArray) -> IntArray:
         """Sums of the coordinates of the t listed rows, copies included, shape (n_points, d)."""

@@ -66,7 +66,7 @@ class SparseCells(Aggregate):
     def merge(self, a: IntArray, b: IntArray) -> IntArray:
         """Add the counts cell by cell."""
         small, large = sorted((a, b), key=len)
-        state, n_done = large.copy(), 1
+        state, n_done = large, 1
         while (n_done := _add_slots(small, n_done, state)) < len(small):
             state = _doubled(state)
         return state

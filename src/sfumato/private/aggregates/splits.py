@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import ALL_ROWS, FloatArray, IntArray, check_shape
@@ -49,9 +51,14 @@ class Marginals(Aggregate):
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Count the rows of a block in their bins."""
         check_columns(rows, self.low.shape[1])
-        bins_per_unit = self.n_bins / np.maximum(self.high - self.low, SMALLEST_WIDTH)
-        _count_marginals(rows, self.partition.index(rows), self.low, bins_per_unit, state)
+        firsts = np.arange(rows.shape[1], dtype=np.int32) * self.n_bins
+        counts = state.reshape(len(state), rows.shape[1] * self.n_bins)
+        _count_marginals(rows, self.partition.index(rows), self.low, self._bins_per_unit, firsts, counts)
         return state
+
+    @cached_property
+    def _bins_per_unit(self) -> FloatArray:
+        return self.n_bins / np.maximum(self.high - self.low, SMALLEST_WIDTH)
 
     def split_at(self, choice: IntArray) -> tuple[IntArray, FloatArray]:
         """Column and position of one split per group, numbered as in `SplitRule.scores`."""
@@ -150,19 +157,26 @@ class SplitRule:
 
 @numba.njit(cache=True, nogil=True)
 def _count_marginals(
-    rows: FloatArray, groups: IntArray, low: FloatArray, bins_per_unit: FloatArray, state: IntArray
+    rows: FloatArray,
+    groups: IntArray,
+    low: FloatArray,
+    bins_per_unit: FloatArray,
+    firsts: NDArray[np.int32],
+    state: IntArray,
 ) -> None:
-    d, last = rows.shape[1], float(state.shape[2] - 1)
-    bins = np.empty(d, dtype=np.int32)
+    """Count rows in the bins of their groups, shape (n_groups, d * n_bins); `firsts` begin each column's."""
+    d = rows.shape[1]
+    last = float(state.shape[1] // d - 1)
+    places = np.empty(d, dtype=np.int32)
     for i in range(rows.shape[0]):
-        group = groups[i]
-        if group < 0:
+        if groups[i] < 0:
             continue
+        group = np.uint64(groups[i])
         row, lows, factors, counts = rows[i], low[group], bins_per_unit[group], state[group]
         for j in range(d):  # in vector instructions, which the counts below are not made for
-            bins[j] = np.int32(min(max((row[j] - lows[j]) * factors[j], 0.0), last))
+            places[j] = np.int32(min(max((row[j] - lows[j]) * factors[j], 0.0), last)) + firsts[j]
         for j in range(d):
-            counts[j, bins[j]] += 1
+            counts[np.uint32(places[j])] += 1
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from sfumato.domain import Domain, IntArray
+from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.private.aggregates.base import Aggregate
 
 BLOCK_VALUES = 2**17  # a block stays in the processor's cache
@@ -26,7 +27,14 @@ class Engine(Protocol):
 
 
 def add_rows(aggregate: Aggregate, state: IntArray, rows: NDArray[Any], domain: Domain | None) -> IntArray:
-    """Add rows to a state, block by block: those that the domain admits, clipped.
+    """Add rows to a state, block by block: those that the domain admits, clipped."""
+    for block in admitted_blocks(rows, domain):
+        state = aggregate.add(state, block)
+    return state
+
+
+def admitted_blocks(rows: NDArray[Any], domain: Domain | None) -> Iterator[FloatArray]:
+    """The rows that a domain admits, clipped, block by block.
 
     This is the only way to an aggregate. So none ever sees NaN, infinity or a row outside, whatever was
     checked before. Only images of admitted rows come without a domain.
@@ -34,5 +42,4 @@ def add_rows(aggregate: Aggregate, state: IntArray, rows: NDArray[Any], domain: 
     stride = max(1, BLOCK_VALUES // (rows.shape[1] if domain is None else domain.n_features))
     for first in range(0, len(rows), stride):
         block = rows[first : first + stride]
-        state = aggregate.add(state, block if domain is None else domain.admitted(block))
-    return state
+        yield block if domain is None else domain.admitted(block)

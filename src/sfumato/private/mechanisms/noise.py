@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sfumato.errors import ParameterError
 from sfumato.private.mechanisms.entropy import BitStream, Entropy
+from sfumato.private.mechanisms.interpreted import quickest
 from sfumato.private.mechanisms.laws import DIGIT_BITS, gaussian_table, laplace_table
 from sfumato.private.mechanisms.samplers import fill_gaussian, fill_laplace, fill_table
 
@@ -53,8 +54,9 @@ def discrete_laplace(scale: Fraction, size: int, entropy: Entropy) -> npt.NDArra
     """
     scale, size = checked_scale("scale", scale), _checked_size(size)
     if _tabulated(scale, size):
-        return drawn(fill_table, size, entropy, DIGIT_BITS, *laplace_table(scale))
-    return drawn(fill_laplace, size, entropy, bits_of_geometric(scale.numerator), *scale.as_integer_ratio())
+        return drawn(quickest(fill_table, size), size, entropy, DIGIT_BITS, *laplace_table(scale))
+    kernel, n_bits = quickest(fill_laplace, size), bits_of_geometric(scale.numerator)
+    return drawn(kernel, size, entropy, n_bits, *scale.as_integer_ratio())
 
 
 def discrete_gaussian(sigma: Fraction, size: int, entropy: Entropy) -> npt.NDArray[np.int64]:
@@ -91,8 +93,9 @@ def discrete_gaussian(sigma: Fraction, size: int, entropy: Entropy) -> npt.NDArr
     """
     sigma, size = checked_scale("sigma", sigma), _checked_size(size)
     if _tabulated(sigma, size):
-        return drawn(fill_table, size, entropy, DIGIT_BITS, *gaussian_table(sigma))
-    return drawn(fill_gaussian, size, entropy, bits_of_geometric(sigma.numerator), *sigma.as_integer_ratio())
+        return drawn(quickest(fill_table, size), size, entropy, DIGIT_BITS, *gaussian_table(sigma))
+    kernel, n_bits = quickest(fill_gaussian, size), bits_of_geometric(sigma.numerator)
+    return drawn(kernel, size, entropy, n_bits, *sigma.as_integer_ratio())
 
 
 def drawn(kernel: Kernel, size: int, entropy: Entropy, n_bits: int, *law: Any) -> npt.NDArray[np.int64]:

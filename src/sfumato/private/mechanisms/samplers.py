@@ -85,7 +85,7 @@ def bernoulli(words: Words, cursor: Integers, a: int, b: int) -> bool:
 @njit(cache=True, nogil=True)
 def bernoulli_exp_fraction(words: Words, cursor: Integers, a: int, b: int) -> bool:
     """Draw true with probability exp(-a / b) for 0 <= a <= b (Canonne, Kamath and Steinke, Algorithm 1)."""
-    k = 1
+    k = _ONE
     while bernoulli(words, cursor, a, b) and bernoulli(words, cursor, _ONE, k):
         k += 1
     return k % 2 == 1
@@ -111,7 +111,7 @@ def bernoulli_exp(words: Words, cursor: Integers, whole: int, a: int, b: int) ->
 @njit(cache=True, nogil=True)
 def bernoulli_exp_fractions(words: Words, cursor: Integers, a: int, b: int, c: int, d: int) -> bool:
     """Draw true with probability exp(-(a / b) (c / d)) for fractions of at most one."""
-    k = 1
+    k = _ONE
     while (
         bernoulli(words, cursor, a, b)
         and bernoulli(words, cursor, c, d)

@@ -20,33 +20,59 @@ MOST_DISTORTION = 0.1  # a limit on how much a flat map may stretch distances
 def column_units(metric: str, domain: Domain) -> FloatArray:
     """Length of one unit of each column: 1, or the metres of a degree of longitude and of latitude.
 
-    Degrees become metres by the projection that keeps lengths along the middle parallel and all meridians. It
-    depends only on the bounds, which are public.
+    Degrees become metres by the projection that keeps lengths along the middle parallel and all meridians.
+    Further columns, such as a time, have no metres: each is as wide as the map. All depends only on the
+    bounds, which are public.
     """
     if metric == "euclidean":
         return np.ones(domain.n_features)
     if metric != "geo":
         raise ParameterError(f"`metric` must be 'euclidean' or 'geo', got {metric!r}")
-    low, high = domain.low, domain.high
-    is_map = domain.n_features == 2 and low[0] >= -180 and high[0] <= 180 and low[1] > -90 and high[1] < 90
+    low, high = domain.low[:2], domain.high[:2]
+    is_map = len(low) == 2 and low[0] >= -180 and high[0] <= 180 and low[1] > -90 and high[1] < 90
     if not is_map:
         raise ParameterError(
-            "with `metric`='geo' the two columns must be longitude and latitude in degrees, in this order, "
-            f"got bounds {low}, {high}"
+            "with `metric`='geo' the first two columns must be longitude and latitude in degrees, in this "
+            f"order, got bounds {low}, {high}"
         )
-    middle = math.cos(math.radians(low[1] / 2 + high[1] / 2))
-    parallels = [math.cos(math.radians(latitude)) / middle for latitude in (low[1], high[1])]
+    latitude = low[1] / 2 + high[1] / 2
+    middle = math.cos(math.radians(latitude))
+    parallels = [math.cos(math.radians(edge)) / middle for edge in (low[1], high[1])]
     if max(abs(parallel - 1) for parallel in parallels) > MOST_DISTORTION:
+        reach = _reach(latitude)
         raise ParameterError(
             f"`bounds` must span latitudes over which a degree of longitude varies by at most "
-            f"{MOST_DISTORTION:.0%} from the middle, got {low[1]:g} to {high[1]:g}: cut the map into regions"
+            f"{MOST_DISTORTION:.0%} from the middle, got {low[1]:g} to {high[1]:g}. Around {latitude:g} that "
+            f"is {latitude - reach:.1f} to {latitude + reach:.1f}: cut the map into regions, or leave out "
+            "`metric`, and lengths are in degrees"
         )
-    return METRES_PER_DEGREE * np.array([middle, 1.0])
+    metres, widths = METRES_PER_DEGREE * np.array([middle, 1.0]), 2 * domain.half_width
+    side = math.sqrt(np.prod(metres * widths[:2]))
+    return np.concatenate([metres, side / widths[2:]])
+
+
+def check_lengths(metric: str, domain: Domain, name: str) -> None:
+    """Raise if a parameter is a length in metres and the table has columns beside the map."""
+    if metric == "geo" and domain.n_features > 2:
+        raise ParameterError(
+            f"`{name}` is in metres with `metric`='geo', so the table must have longitude and latitude "
+            f"alone, got {domain.n_features} coordinates. Use DensityTree without `cell` for a map with "
+            "other columns"
+        )
+
+
+def _reach(latitude: float) -> float:
+    """Degrees to either side of a latitude over which a map in metres is not too distorted, rounded down."""
+    middle = math.radians(abs(latitude))
+    poleward = math.acos((1 - MOST_DISTORTION) * math.cos(middle)) - middle
+    widest = (1 + MOST_DISTORTION) * math.cos(middle)
+    equatorward = middle - math.acos(widest) if widest < 1 else math.inf
+    return math.floor(10 * math.degrees(min(poleward, equatorward))) / 10
 
 
 def check_longitude_first(names: Sequence[str]) -> None:
     """Raise if names of columns say that latitude comes first. In many cities bounds do not show it."""
-    first, second = [name.lower() for name in names] if len(names) == 2 else ("", "")
+    first, second = [name.lower() for name in names[:2]] if len(names) > 1 else ("", "")
     if "lat" in first and ("lon" in second or "lng" in second):
         raise ParameterError(
             f"with `metric`='geo' longitude must be the first column, got {names[0]!r} and then "

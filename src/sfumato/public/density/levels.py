@@ -30,8 +30,11 @@ _PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 2048.0, 8192.0, 
 _ROWS_PER_KERNEL = 4  # kernels that the rows must fill for a layer to show anything
 _EDGE_PRECISION = 14.0  # of the layer that shows where clusters end
 # The deepest valley that sampling makes among n kernels grows as the largest of n normal numbers. Added noise
-# is smooth within a leaf, and makes fewer valleys.
+# is smooth within a leaf, and makes fewer valleys; it also blurs the sharp gaps of sampling, for which the
+# limit is steeper.
 _PER_LARGEST, _LESS = 1.5, 3.3
+_PER_LARGEST_GAP, _LESS_GAP = 0.5, 1.6  # more of both, in proportion to the power of the share of sampling
+_GAP_POWER = 4
 _LEAST_SCORE = 0.1
 
 # Largest probability that a mean of so many noisy counts is this far from zero anywhere in an empty domain.
@@ -133,6 +136,15 @@ class Levels:
         limits = np.array([((n * logs - log_chance) / rates).min() / (sigma * math.sqrt(n)) for n in table])
         return np.asarray(np.interp(np.log2(n_counts), np.arange(0, 41), limits))
 
+    def by_chance(self, n_counts: FloatArray, std: FloatArray, anyway: FloatArray) -> FloatArray:
+        """Rows that so many noisy counts seldom add anywhere to those that would be there anyway.
+
+        Added noise and sampling have limits of their own: the tails of noise are wider the smaller it is in
+        rows, those of sampling are about normal.
+        """
+        sampled = np.sqrt(2 * math.log(self.histogram.nested.n_cells / _FALSE_CHANCE) * anyway)
+        return np.asarray(np.hypot(std * self.unlikely(n_counts), sampled))
+
     @cached_property
     def noise_share(self) -> float:
         """Part of the added noise in the variance of a count, in the mean over the rows."""
@@ -146,7 +158,9 @@ class Levels:
         largest = math.sqrt(2 * math.log(max(self.joins.n_kernels, 1.0)))
         if len(self.shape) == 1:
             return max(_LEAST_SCORE, largest)  # any place of a line may be its border
-        return max(_LEAST_SCORE, (1 - self.noise_share) * (_PER_LARGEST * largest - _LESS))
+        sampling = 1 - self.noise_share
+        gaps = sampling**_GAP_POWER * (_PER_LARGEST_GAP * largest - _LESS_GAP)
+        return max(_LEAST_SCORE, sampling * (_PER_LARGEST * largest - _LESS + gaps))
 
     def n_joins(self, prominence: float) -> int:
         """Number of joins until all valleys that are left are deep enough."""
@@ -296,7 +310,7 @@ def cut_levels(
 def _published(levels: Levels, labels: IntArray, floors: FloatArray, around: float) -> Regions:
     kept = levels.edges.density >= np.append(floors, np.inf)[labels]
     labels = np.where(kept, labels, -1)
-    return regions_of_leaves(levels.histogram, labels, levels.edges, floors, around, levels.unlikely)
+    return regions_of_leaves(levels.histogram, labels, levels.edges, floors, around, levels.by_chance)
 
 
 def noise_in_empty_places(levels: Levels) -> float:

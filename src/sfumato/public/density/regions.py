@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf
-from scipy.stats import norm
+from scipy.special import erf, ndtri
 
 from sfumato.domain import FloatArray, Grid, IntArray, check_shape
 from sfumato.errors import ParameterError
@@ -148,7 +147,7 @@ def regions_of_leaves(
     edges: Layer,
     floors: FloatArray,
     around: float,
-    unlikely: Callable[[FloatArray], FloatArray],
+    by_chance: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
 ) -> Regions:
     """Regions of whole leaves with estimated counts: a leaf belongs to what most of its cells belong to.
 
@@ -163,9 +162,9 @@ def regions_of_leaves(
         Density at which each span ends.
     around : float
         Rows per fine cell around all spans.
-    unlikely : callable
-        Standard deviations that noise in so many counts seldom exceeds. A span must hold more rows than that,
-        beyond those that would be there anyway.
+    by_chance : callable
+        Rows that chance seldom adds, from the number of counts, the standard deviation of their sum and the
+        rows that would be there anyway. A span must hold more than that, beyond the latter.
     """
     nested, n_spans = histogram.nested, len(floors)
     owner = _majority(nested.leaves, labels, nested.n_cells, n_spans)
@@ -175,13 +174,14 @@ def regions_of_leaves(
     estimate -= bias
     n_leaves = np.bincount(owner[leaves], minlength=n_spans)
     # Of very few counts, Laplace noise has wider tails than normal noise of the same variance.
-    beyond = norm.isf((1 - CONFIDENCE) / 2) * (1 + _LAPLACE_EXCESS / np.maximum(n_leaves, 1))
+    beyond = -ndtri((1 - CONFIDENCE) / 2) * (1 + _LAPLACE_EXCESS / np.maximum(n_leaves, 1))
     beyond = beyond * np.hypot(std, _BIAS_DOUBT * bias)
     table = np.stack([estimate, estimate - beyond, estimate + beyond], axis=1).clip(min=0)
     order = np.argsort(-table[:, 0], kind="stable")
-    anyway = around * np.bincount(owner[leaves], nested.volumes[leaves], n_spans)
-    beyond_chance = np.hypot(std, np.sqrt(anyway)) * unlikely(np.maximum(n_leaves, 1.0))
-    sure = (n_leaves > 0) & (estimate - anyway > beyond_chance)
+    anyway: FloatArray = around * np.bincount(owner[leaves], nested.volumes[leaves], n_spans).astype(
+        np.float64
+    )
+    sure = (n_leaves > 0) & (estimate - anyway > by_chance(np.maximum(n_leaves, 1.0), std, anyway))
     order = order[sure[order]]
     rank = np.full(n_spans + 1, -1, dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -256,7 +256,7 @@ def _spread(histogram: NoisyHistogram, n_cells: IntArray, confidence: float) -> 
     """How far sums over `n_cells` cells may be too high and too low."""
     tail = (1 - confidence) / 2
     if histogram.is_dense:
-        normal = norm.isf(tail) * np.sqrt(histogram.variance * n_cells)
+        normal = -ndtri(tail) * np.sqrt(histogram.variance * n_cells)
         above, below = normal.copy(), normal
         chosen = n_cells <= _FEW_CELLS
     else:

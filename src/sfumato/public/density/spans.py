@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numba
@@ -90,6 +90,15 @@ class Span:
     def extent(self) -> FloatArray:
         """Lower and upper corner of the bounding box, shape (2, d)."""
         return _points(self.grid, np.stack([self._places.min(axis=0), self._places.max(axis=0) + 1]))
+
+    @cached_property
+    def footprint(self) -> Span:
+        """The part of the map, the first two columns, over which the place extends, with the same count."""
+        if len(self.grid.shape) <= 2:
+            return self
+        plane = Grid(self.grid.low[:2], self.grid.high[:2], self.grid.shape[:2])
+        cells = np.unique(np.ravel_multi_index(tuple(self._places.T[:2]), plane.shape)).astype(np.int64)
+        return replace(self, grid=plane, cells=cells)
 
     @cached_property
     def boxes(self) -> FloatArray:

@@ -45,7 +45,7 @@ def allowances(histogram: NoisyHistogram, n_cells: int, tail: tuple[float, float
         return _chernoff(rates, up, n_cells, tail[0]), _chernoff(rates, down, n_cells, tail[1])
     few = 2 * _reach(histogram) * n_cells <= _MOST_POINTS
     if few and min(tail) >= _LEAST_TAIL:
-        return _exact(histogram, n_cells, tail[0]), _exact(histogram, n_cells, tail[1])
+        return _exact(histogram, n_cells, tail)
     rates = _rates(histogram)
     logs = log_moments(histogram, rates)
     return _chernoff(rates, logs, n_cells, tail[0]), _chernoff(rates, logs, n_cells, tail[1])
@@ -67,13 +67,14 @@ def _reach(histogram: NoisyHistogram) -> int:
     return math.ceil(scales * histogram.scale) + 1
 
 
-def _exact(histogram: NoisyHistogram, n_cells: int, tail: float) -> int:
+def _exact(histogram: NoisyHistogram, n_cells: int, tail: tuple[float, float]) -> tuple[int, int]:
     _, law = noise_law(histogram)
     n = n_cells * (len(law) - 1) + 1
     size = next_fast_len(n)
     summed = irfft(rfft(law, size) ** n_cells, size)[:n]
     beyond = np.cumsum(summed[::-1])[::-1]  # P(sum >= value)
-    return int(np.argmax(beyond <= tail)) - n // 2 - 1
+    above, below = (int(np.argmax(beyond <= part)) - n // 2 - 1 for part in tail)
+    return above, below
 
 
 def _rates(histogram: NoisyHistogram) -> FloatArray:

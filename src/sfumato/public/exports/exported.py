@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,9 @@ class Exported:
     span : Span, optional
         Its shape, if it has one.
     is_in_degrees : bool
-        Whether the columns are longitude and latitude.
+        Whether the first two columns are longitude and latitude.
+    beside : mapping
+        On a map with further columns: where the span is in these.
 
     Privacy
     -------
@@ -55,25 +58,39 @@ class Exported:
     center_stds: FloatArray | None = None
     span: Span | None = None
     is_in_degrees: bool = False
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def properties(self) -> dict[str, Any]:
         """What is known about it besides its place. Unknown numbers are None."""
         low, high = self.interval or (None, None)
         confidence = None if self.interval is None else self.confidence
-        numbers = {"count": self.count, "count_low": low, "count_high": high, "confidence": confidence}
-        return {"label": self.label, **numbers, **self._size()}
+        counts = {"count": self.count, "count_low": low, "count_high": high}
+        tenths = {name: None if count is None else round(count, 1) for name, count in counts.items()}
+        return {"label": self.label, **tenths, "confidence": confidence, **self._size(), **self.beside}
+
+    @property
+    def digits(self) -> list[int | None]:
+        """Decimals in which a place is written, for each column. None leaves a number as it is.
+
+        A span is written to a hundredth of a cell, and a centre to a hundredth of its error.
+        """
+        if self.span is not None:
+            return [_decimals(width) for width in self.span.grid.widths.tolist()]
+        stds = self.center * 0 if self.center_stds is None else self.center_stds
+        return [_decimals(std) if std > 0 else None for std in stds.tolist()]
 
     @property
     def geometry(self) -> dict[str, Any]:
-        """Polygons of a span over two columns, or the centre as a point, as a geometry of GeoJSON.
+        """Polygons of a span on the plane of the first two columns, or the centre as a point, as in GeoJSON.
 
         Polygons are rounded to a hundredth of a cell or finer.
         """
         if self.span is None:
             return {"type": "Point", "coordinates": self.center.tolist()}
-        digits = max(0, 2 - math.floor(math.log10(self.span.grid.widths.min())))
-        polygons = [[self._on_earth(ring).round(digits) for ring in rings] for rings in self.span.polygons]
+        plane = self.span.footprint
+        digits = _decimals(float(plane.grid.widths.min()))
+        polygons = [[self._on_earth(ring).round(digits) for ring in rings] for rings in plane.polygons]
         coordinates = [[ring.tolist() for ring in rings] for rings in polygons]
         return {"type": "MultiPolygon", "coordinates": coordinates}
 
@@ -124,11 +141,16 @@ def exported_centres(
 
 
 def area_km2(span: Span) -> float:
-    """Area of a span over longitude and latitude, on a sphere of the Earth's mean radius."""
-    west_south, east_north = np.radians(span.boxes.clip(*_EARTH)).swapaxes(0, 1)
+    """Area of a span's footprint in longitude and latitude, on a sphere of the Earth's mean radius."""
+    west_south, east_north = np.radians(span.footprint.boxes.clip(*_EARTH)).swapaxes(0, 1)
     widths = east_north[:, 0] - west_south[:, 0]
     heights = np.sin(east_north[:, 1]) - np.sin(west_south[:, 1])
     return float(_KM_PER_RADIAN**2 * np.sum(widths * heights))
+
+
+def _decimals(length: float) -> int:
+    """Decimals that show a hundredth of a length, or less."""
+    return max(0, 2 - math.floor(math.log10(length)))
 
 
 def _rounded(number: float) -> float:

@@ -36,10 +36,7 @@ def geo_table(clusters: Sequence[Exported], facts: Mapping[str, Any], *, is_in_d
     properties = [cluster.properties for cluster in clusters]
     names = list(properties[0]) if properties else ["label", "count", "count_low", "count_high", "confidence"]
     columns = {
-        name: pa.array(
-            [one[name] for one in properties], type=pa.int64() if name == "label" else pa.float64()
-        )
-        for name in names
+        name: pa.array([one[name] for one in properties], type=_type_of(name, properties)) for name in names
     }
     columns["geometry"] = pa.array([well_known_binary(one) for one in geometries], type=pa.binary())
     geo = {
@@ -51,6 +48,15 @@ def geo_table(clusters: Sequence[Exported], facts: Mapping[str, Any], *, is_in_d
     return pa.table(columns).replace_schema_metadata(
         {name: json.dumps(value, allow_nan=False) for name, value in texts.items()}
     )
+
+
+def _type_of(name: str, properties: Sequence[Mapping[str, Any]]) -> pa.DataType:
+    """Labels are integers, dates and times of day are texts, and all else is a number that may be missing."""
+    import pyarrow as pa
+
+    if name == "label":
+        return pa.int64()
+    return pa.string() if any(isinstance(one[name], str) for one in properties) else pa.float64()
 
 
 def _about(geometries: Sequence[Mapping[str, Any]], *, is_in_degrees: bool) -> dict[str, Any]:

@@ -186,6 +186,7 @@ class _Chain:
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.facts = np.array([noise.laplace, noise.std, rows[0], max(rows[1], 1e-6) / _SQRT2])
         self.shape = np.array(grid.shape, dtype=np.int64)
+        self.middles = grid.centers()
         self.edges = np.zeros((d, m + 1))  # borders of the cells
         for j, column in enumerate(grid.edges()):
             self.edges[j, : len(column)] = column
@@ -217,7 +218,7 @@ class _Chain:
         n_moves, d = sweeps * (2 * len(self.clusters) + 1), len(self.shape)
         shots = self.rng.random(n_moves) * self.cumulative_jumps[-1]
         cells = np.minimum(np.searchsorted(self.cumulative_jumps, shots), self.grid.n_cells - 1)
-        places = self.grid.centers_of(cells) + self.grid.widths * self.rng.uniform(-0.5, 0.5, (n_moves, d))
+        places = self.middles[cells] + self.grid.widths * self.rng.uniform(-0.5, 0.5, (n_moves, d))
         uniforms, normals = self.rng.random((n_moves, 5)), self.rng.standard_normal((n_moves, d + 1))
         expected, moments = np.zeros(self.grid.n_cells), np.zeros((self.grid.n_cells, d))
         draws = self.log_jumps, cells, places, uniforms, normals

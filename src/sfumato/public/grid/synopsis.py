@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter
-from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import check_random_state
 
 from sfumato.domain import FloatArray, Grid, IntArray, Measure, check_shape
 from sfumato.domain.blocks import Block, moved_into
@@ -26,7 +24,7 @@ from sfumato.public.grid.posterior import (
     affordable_sweeps,
     cell_means,
 )
-from sfumato.public.kmeans import one_thread, weighted_kmeans
+from sfumato.public.kmeans import nearest_centres, one_thread, weighted_kmeans
 from sfumato.public.means import project_to_simplex, shrunk_means
 
 # Tuned: docs/notes/constants.md#grid
@@ -156,7 +154,7 @@ class GridSynopsis:
         for cells in self._stretches():
             points = self.grid.centers_of(cells)
             with one_thread(len(cells)):
-                nearest = pairwise_distances_argmin(points, centers)
+                nearest = nearest_centres(points, centers)
             gaps = (points - centers[nearest]) ** 2
             squares += np.stack([np.bincount(nearest, column, k) for column in gaps.T], axis=1)
             n_cells += np.bincount(nearest, minlength=k)
@@ -174,7 +172,7 @@ class GridSynopsis:
         points, counts = self._cells_with_rows()
         k, low, high = len(centers), np.array(self.grid.low), np.array(self.grid.high)
         for _ in range(N_MOVES):
-            nearest = pairwise_distances_argmin(points, centers)
+            nearest = nearest_centres(points, centers)
             apart = points - centers[nearest]
             cells = np.maximum(np.bincount(nearest, minlength=k), 1)
             sizes = np.maximum(np.bincount(nearest, counts, k), 2 * self.noise_std * np.sqrt(cells) + 1)
@@ -201,7 +199,7 @@ class GridSynopsis:
         """Sum of the noisy counts nearest to each centre: unbiased, unlike projected counts."""
         sizes = np.zeros(len(centers))
         for cells in self._stretches():
-            nearest = pairwise_distances_argmin(self.grid.centers_of(cells), centers)
+            nearest = nearest_centres(self.grid.centers_of(cells), centers)
             sizes += np.bincount(nearest, self.noisy_counts[cells], len(centers))
         return np.maximum(sizes, 0.0)
 
@@ -275,6 +273,8 @@ class GridSynopsis:
         n : int
         random_state : int, optional
         """
+        from sklearn.utils import check_random_state
+
         rng = check_random_state(random_state)
         weights = self.estimated_counts()
         total = weights.sum()

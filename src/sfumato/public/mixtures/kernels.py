@@ -22,12 +22,18 @@ _NO_CURVATURE = 1e-12  # in the local scale: less is rounding
 
 
 class Sums(NamedTuple):
-    """Constants for sums over L components. Points are given relative to a common centre."""
+    """Constants for sums over L components. Points are given relative to a common centre.
+
+    Rows before `factor_starts` and `precision_starts` are zero in all components: diagonal covariances cost d
+    products instead of d^2.
+    """
 
     factors: Floats  # (d, d, L); upper triangular; the precision of component k is F_k F_k^T
+    factor_starts: Integers  # (d,); first row i of column j with factors[i, j] other than zero
     whitened: Floats  # (d, L); F_k^T mean_k
     tops: Floats  # (L,); logarithm of weight times density at each mean
     precisions: Floats  # (L, d, d)
+    precision_starts: Integers  # (d,); first column j of row i with precisions[:, i, j] other than zero
 
 
 @njit(cache=True, nogil=True)
@@ -38,7 +44,7 @@ def join(point: Floats, sums: Sums, deviations: Floats, logs: Floats) -> None:
     for j in range(d):
         for k in range(n_components):
             deviations[j, k] = -sums.whitened[j, k]
-        for i in range(j + 1):
+        for i in range(sums.factor_starts[j], j + 1):
             for k in range(n_components):
                 deviations[j, k] += point[i] * sums.factors[i, j, k]
         for k in range(n_components):
@@ -71,7 +77,7 @@ def climb_rate(point: Floats, sums: Sums, deviations: Floats, shares: Floats, gr
         if shares[k] > 0.0:
             for j in range(len(point)):
                 part = shares[k] * deviations[j, k]
-                for i in range(j + 1):
+                for i in range(sums.factor_starts[j], j + 1):
                     gradient[i] -= part * sums.factors[i, j, k]
     return log_density
 
@@ -84,7 +90,7 @@ def mean_precision(sums: Sums, shares: Floats, precision: Floats) -> None:
     for k in range(len(shares)):
         if shares[k] > 0.0:
             for i in range(d):
-                for j in range(i + 1):
+                for j in range(sums.precision_starts[i], i + 1):
                     precision[i, j] += shares[k] * sums.precisions[k, i, j]
     for i in range(d):
         for j in range(i):
@@ -117,6 +123,8 @@ def solve(matrix: Floats, vector: Floats) -> None:
             matrix[i, i] = _TINY
         for row in range(i + 1, d):
             ratio = matrix[row, i] / matrix[i, i]
+            if ratio == 0.0:
+                continue
             for j in range(i + 1, d):
                 matrix[row, j] -= ratio * matrix[i, j]
             vector[row] -= ratio * vector[i]
@@ -144,6 +152,16 @@ def fill_densities(points: Floats, sums: Sums, log_density: Floats) -> None:
     deviations, shares = np.empty(sums.whitened.shape), np.empty(len(sums.tops))
     for n in range(len(points)):
         join(points[n], sums, deviations, shares)
+        log_density[n] = share(shares, shares)
+
+
+@njit(cache=True, nogil=True)
+def fill_leaders(points: Floats, sums: Sums, log_density: Floats, leaders: Integers) -> None:
+    """Log density at n points, and the component with the largest share."""
+    deviations, shares = np.empty(sums.whitened.shape), np.empty(len(sums.tops))
+    for n in range(len(points)):
+        join(points[n], sums, deviations, shares)
+        leaders[n] = shares.argmax()
         log_density[n] = share(shares, shares)
 
 
@@ -381,7 +399,7 @@ def linearise(
     vector[:] = 0.0
     for k in range(n_components):
         for j in range(d):
-            for i in range(j + 1):
+            for i in range(sums.factor_starts[j], j + 1):
                 pulls[k, i] -= sums.factors[i, j, k] * deviations[j, k]
         for i in range(d):
             vector[i] += shares[k] * pulls[k, i]

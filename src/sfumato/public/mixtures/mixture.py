@@ -159,7 +159,8 @@ class Mixture:
         tops = np.log(self.weights[self.live]) + half_log_det - self.n_features / 2 * math.log(2 * math.pi)
         precisions = self._factors @ self._factors.transpose(0, 2, 1)
         factors = np.ascontiguousarray(self._factors.transpose(1, 2, 0))
-        return Sums(factors, np.ascontiguousarray(whitened), tops, precisions)
+        starts = (factors != 0).any(axis=2).argmax(axis=0), (precisions != 0).any(axis=0).argmax(axis=1)
+        return Sums(factors, starts[0], np.ascontiguousarray(whitened), tops, precisions, starts[1])
 
     def deviations(self, points: FloatArray) -> FloatArray:
         """Whitened deviations of points from the means of the L live components, of shape (n, L, d)."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.public.mixtures.kernels import deepen, fill_levels, newton, push_up
+from sfumato.public.mixtures.kernels import deepen, fill_leaders, fill_levels, newton, push_up
 from sfumato.public.mixtures.mixture import Mixture, squared_lengths
 from sfumato.public.mixtures.peaks import Peaks, climb, local_frame, with_hidden
 
@@ -33,6 +33,9 @@ from sfumato.public.mixtures.peaks import Peaks, climb, local_frame, with_hidden
 _LEAST_MARGIN, _MOST_MARGIN = 0.1, 3.0
 _MARGIN_SHARES = (0.5, 0.1)
 _N_NODES = 16  # of a path
+_GLANCES = np.array([3, 5, 7, 8, 10, 12]) / 15  # where a ridgeline is read first: docs/notes/mixtures.md
+_N_AT_ONCE = 64  # critical points that are examined together: hardly more than time depends on it
+_N_LOOKS = 3  # at the best ridgelines before others are ruled out: only the time depends on it
 _MOST_ROUNDS = 4
 _N_NEIGHBOURS = 8  # to which paths from a hidden peak are tried
 _N_SWEEPS = 4  # in each round
@@ -85,6 +88,10 @@ class Valleys(NamedTuple):
     positions: FloatArray
     levels: FloatArray
 
+    def bounds(self, ends: IntArray) -> Passes:
+        """Passes between the ends of paths, if there is one valley of each path."""
+        return Passes(self.positions, self.levels, ends, np.zeros(len(ends), dtype=bool))
+
     def lowest(self, n_paths: int) -> Valleys:
         """The lowest valley of each path."""
         order = np.lexsort((self.levels, self.paths))
@@ -92,32 +99,63 @@ class Valleys(NamedTuple):
         return Valleys(self.paths[first], self.positions[first], self.levels[first])
 
 
+class Pairs(NamedTuple):
+    """Pairs of Gaussians to be joined by ridgelines, and the peaks at their ends.
+
+    Parameters
+    ----------
+    means, precisions : float arrays of shape (k, d) and (k, d, d)
+    first, second : int arrays of shape (n,)
+        The two Gaussians of each pair.
+    ends : int array of shape (n, 2)
+        Their peaks.
+    """
+
+    means: FloatArray
+    precisions: FloatArray
+    first: IntArray
+    second: IntArray
+    ends: IntArray
+
+    def take(self, which: IntArray) -> Pairs:
+        """Some of the pairs."""
+        return self._replace(first=self.first[which], second=self.second[which], ends=self.ends[which])
+
+    def lines(self, at: FloatArray | None = None) -> FloatArray:
+        """Their ridgelines, see `ridgelines`."""
+        return ridgelines(self.means, self.precisions, self.first, self.second, at)
+
+
 def find_passes(mixture: Mixture, peaks: Peaks) -> Passes:
-    """The S - 1 passes at which S peaks join, the densest first, from paths between all pairs of components.
+    """The S - 1 passes at which S peaks join, the densest first, from paths between pairs of components.
 
     Ridgelines are nearly as high as paths can be. So a ridgeline is pushed up only if it is within a margin
-    of the best level at which its ends are connected otherwise. Saddles are sought from all valleys at every
-    stage, because a string may slip off one saddle on its way to another. The ascent from a saddle may end at
-    a hidden peak, which no mean leads to. The next round takes paths from there, to find the saddles on its
+    of the best level at which its ends are connected otherwise, and if it does not cross the region of a
+    third component: the lines to that one say more. Saddles are sought from all valleys at every stage,
+    because a string may slip off one saddle on its way to another. The ascent from a saddle may end at a
+    hidden peak, which no mean leads to. The next round takes paths from there, to find the saddles on its
     other sides, and pushes up the bounds that remain in the tree.
     """
     saddles, bounds = no_passes(mixture), no_passes(mixture)
     lines, strings = (np.empty((0, _N_NODES, mixture.n_features)) for _ in range(2))
     known, n_before, weak = peaks, 0, np.empty(0, dtype=np.int64)
     for _ in range(_MOST_ROUNDS):
-        paths, ends = _lines(mixture, known, len(peaks.positions), n_before)
+        pairs = _pairs(mixture, known, len(peaks.positions), n_before)
+        if not n_before:
+            pairs = pairs.take(_promising(mixture, pairs, peaks))
+        paths = pairs.lines()
         valleys = find_valleys(mixture, paths, _CLOSE)
-        lowest = valleys.lowest(len(paths))
-        new = Passes(lowest.positions, lowest.levels, ends, np.zeros(len(paths), dtype=bool))
+        new = valleys.lowest(len(paths)).bounds(pairs.ends)
         near = _near(new.plus(saddles), len(paths), known)
         bounds, lines = bounds.plus(new.take(near)), np.concatenate([lines, paths[near]])
         weak = np.concatenate([weak, np.arange(len(strings), len(lines))])
         strings = np.concatenate([strings, paths[near]])
         strings[weak], lifted = pushed(mixture, strings[weak])
-        starts = np.concatenate([valleys.positions[np.isin(valleys.paths, near)], lifted])
+        kept = np.isin(valleys.paths, near)
+        ends = np.concatenate([pairs.ends[valleys.paths[kept]], bounds.peaks[weak][lifted.paths]])
         n_before = len(known.positions)
-        found, known = joined_peaks(mixture, known, critical_points(mixture, starts))
-        saddles = saddles.plus(found)
+        starts = critical_points(mixture, np.concatenate([valleys.positions[kept], lifted.positions]))
+        saddles, known = with_saddles(mixture, known, saddles, starts, ends)
         tree = _kruskal(saddles.plus(bounds), len(peaks.positions))[0]
         weak = tree[tree >= len(saddles.exact)] - len(saddles.exact)
         if not len(weak) and len(known.positions) == n_before:
@@ -125,8 +163,8 @@ def find_passes(mixture: Mixture, peaks: Peaks) -> Passes:
     return _spanning(mixture, saddles, bounds, lines, len(peaks.positions))
 
 
-def _lines(mixture: Mixture, known: Peaks, n_peaks: int, n_before: int) -> tuple[FloatArray, IntArray]:
-    """Ridgelines between all components, later from new hidden peaks to nearby ones; and their two peaks."""
+def _pairs(mixture: Mixture, known: Peaks, n_peaks: int, n_before: int) -> Pairs:
+    """All pairs of components, later of new hidden peaks and what is nearby; only between different peaks."""
     live = mixture.live
     positions = np.concatenate([mixture.means[live], known.positions[n_peaks:]])
     precisions = np.concatenate([mixture.sums.precisions, known.precisions[n_peaks:]])
@@ -142,15 +180,51 @@ def _lines(mixture: Mixture, known: Peaks, n_peaks: int, n_before: int) -> tuple
         first, second = (e[order[rank < _N_NEIGHBOURS]] for e in (first, second))
     joins = peak[first] != peak[second]
     first, second = first[joins], second[joins]
-    return ridgelines(positions, precisions, first, second), np.stack([peak[first], peak[second]], axis=1)
+    return Pairs(positions, precisions, first, second, np.stack([peak[first], peak[second]], axis=1))
 
 
-def pushed(mixture: Mixture, paths: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _promising(mixture: Mixture, pairs: Pairs, peaks: Peaks) -> IntArray:
+    """The pairs whose ridgeline is direct and may be nearly as high as the best chain between its ends.
+
+    A few points of a line bound its level from above. The lines that these bounds put into the tree are
+    looked at closely, a few times over. What they reach then rules out most of the other lines.
+    """
+    levels, direct = _glances(mixture, pairs)
+    seen = np.zeros(len(levels), dtype=bool)
+    for _ in range(_N_LOOKS):
+        passes = Passes(np.empty((len(levels), 0)), levels, pairs.ends, seen)
+        tree = _kruskal(passes, len(peaks.positions))[0]
+        unseen = tree[~seen[tree]]
+        lines = pairs.take(unseen).lines()
+        levels[unseen] = find_valleys(mixture, lines, _CLOSE).lowest(len(unseen)).levels
+        seen[unseen] = True
+    near = _near(passes, len(levels), peaks, passes.take(np.flatnonzero(seen)))
+    return near[direct[near] | seen[near]]
+
+
+def _glances(mixture: Mixture, pairs: Pairs) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Lowest log density at a few points of each ridgeline, and whether its ends are most probable there."""
+    n, d = len(pairs.first), mixture.n_features
+    lowest, direct = np.empty(n), np.empty(n, dtype=bool)
+    size = max(1, _MOST_ENTRIES // (len(_GLANCES) * d))
+    for start in range(0, n, size):
+        block = np.arange(start, min(start + size, n))
+        some = pairs.take(block)
+        points = some.lines(_GLANCES).reshape(-1, d) - mixture.centre
+        levels, leaders = np.empty(len(points)), np.empty(len(points), dtype=np.int64)
+        fill_leaders(points, mixture.sums, levels, leaders)
+        lowest[block] = levels.reshape(len(block), -1).min(axis=1)
+        by_line = leaders.reshape(len(block), -1).T
+        direct[block] = ((by_line == some.first) | (by_line == some.second)).all(axis=0)
+    return lowest, direct
+
+
+def pushed(mixture: Mixture, paths: FloatArray) -> tuple[FloatArray, Valleys]:
     """Paths with the density raised along them, and their valleys."""
     found: FloatArray = paths - mixture.centre
     push_up(found, mixture.sums, _N_SWEEPS)
     found += mixture.centre
-    return found, find_valleys(mixture, found, _ROUGH).positions
+    return found, find_valleys(mixture, found, _ROUGH)
 
 
 def _spanning(mixture: Mixture, saddles: Passes, bounds: Passes, paths: FloatArray, n_peaks: int) -> Passes:
@@ -191,18 +265,26 @@ def _kruskal(passes: Passes, n_peaks: int) -> tuple[IntArray, IntArray]:
     return np.array(chosen, dtype=np.int64), np.array(ends, dtype=np.int64).reshape(-1, 2)
 
 
-def _near(passes: Passes, n_lines: int, peaks: Peaks) -> IntArray:
-    """Those of the first passes that are nearly as high as the best chain between their ends."""
-    n_peaks, levels = len(peaks.positions), passes.log_densities[:n_lines]
-    chains = np.full((n_peaks, n_peaks), -np.inf)
-    np.maximum.at(chains, (passes.peaks, passes.peaks[:, ::-1]), passes.log_densities[:, None])
-    for middle in range(n_peaks):
-        chains = np.maximum(chains, np.minimum(chains[:, middle, None], chains[middle]))
-    ends = passes.peaks[:n_lines]
-    reached = chains[ends[:, 0], ends[:, 1]]
+def _near(passes: Passes, n_lines: int, peaks: Peaks, joints: Passes | None = None) -> IntArray:
+    """Those of the first passes that are nearly as high as the best chain of joints between their ends.
+
+    The joints are all of the passes, if not given.
+    """
+    joints = passes if joints is None else joints
+    levels, ends = passes.log_densities[:n_lines], passes.peaks[:n_lines]
+    reached = _chains(joints, len(peaks.positions))[ends[:, 0], ends[:, 1]]
     depth = peaks.log_densities[ends].min(axis=1) - reached
     margin = _LEAST_MARGIN + np.minimum(_MARGIN_SHARES[0] * depth, _MOST_MARGIN) + _MARGIN_SHARES[1] * depth
     return np.flatnonzero(levels >= reached - margin)
+
+
+def _chains(passes: Passes, n_peaks: int) -> FloatArray:
+    """Level at which each two peaks are connected through passes, of shape (n_peaks, n_peaks)."""
+    found = np.full((n_peaks, n_peaks), -np.inf)
+    np.maximum.at(found, (passes.peaks, passes.peaks[:, ::-1]), passes.log_densities[:, None])
+    for middle in range(n_peaks):
+        found = np.maximum(found, np.minimum(found[:, middle, None], found[middle]))
+    return found
 
 
 def no_passes(mixture: Mixture) -> Passes:
@@ -212,8 +294,12 @@ def no_passes(mixture: Mixture) -> Passes:
     )
 
 
-def ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+def ridgelines(
+    means: FloatArray, precisions: FloatArray, first: IntArray, second: IntArray, at: FloatArray | None = None
+) -> FloatArray:
     """Ridgelines between Gaussians, as paths of shape (n, nodes, d) from one mean to the other.
+
+    `at` places the nodes, from 0 to 1; by default evenly.
 
     Examples
     --------
@@ -224,24 +310,34 @@ def ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, secon
            [3., 0.]])
     """
     n, d = len(first), means.shape[1]
-    found = np.empty((n, _N_NODES, d))
-    size = max(1, _MOST_ENTRIES // (_N_NODES * d * d))
-    for block in (slice(start, start + size) for start in range(0, n, size)):
-        found[block] = _ridgelines(means, precisions, first[block], second[block])
+    at = np.linspace(0, 1, _N_NODES) if at is None else at
+    columns = np.diagonal(precisions, axis1=1, axis2=2)
+    is_diagonal = np.count_nonzero(precisions) == np.count_nonzero(columns)
+    found = np.empty((n, len(at), d))
+    size = max(1, _MOST_ENTRIES // (len(at) * d * d))
+    for start in range(0, n, size):
+        block = slice(start, start + size)
+        one, other = first[block], second[block]
+        apart = means[other] - means[one]
+        shares = _shares(apart, precisions, one, other, at)[..., None]
+        if is_diagonal:
+            toward = shares * columns[other][:, None]
+            moved = toward * apart[:, None] / ((1 - shares) * columns[one][:, None] + toward)
+        else:
+            toward = shares[..., None] * precisions[other][:, None]
+            mixed = (1 - shares)[..., None] * precisions[one][:, None] + toward
+            moved = np.linalg.solve(mixed, np.einsum("nmij,nj->nmi", toward, apart)[..., None])[..., 0]
+        found[block] = means[one][:, None] + moved
     return found
 
 
-def _ridgelines(means: FloatArray, precisions: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    apart = means[second] - means[first]
+def _shares(
+    apart: FloatArray, precisions: FloatArray, first: IntArray, second: IntArray, at: FloatArray
+) -> FloatArray:
+    """Shares of the second component that spread nodes evenly if the covariances are proportional."""
     pull = [squared_lengths(apart, precisions[e]) for e in (first, second)]
-    # These shares of the second component spread nodes evenly if the covariances are proportional.
-    share = np.linspace(0, 1, _N_NODES) * np.ones((len(first), 1))
     ratio = (pull[0] / np.maximum(pull[1], np.finfo(float).tiny))[:, None]
-    share = share * ratio / np.maximum(share * ratio + 1 - share, np.finfo(float).tiny)
-    toward = share[..., None, None] * precisions[second][:, None]
-    mixed = (1 - share)[..., None, None] * precisions[first][:, None] + toward
-    moved = np.linalg.solve(mixed, np.einsum("nmij,nj->nmi", toward, apart)[..., None])[..., 0]
-    found: FloatArray = means[first][:, None] + moved
+    found: FloatArray = at * ratio / np.maximum(at * ratio + 1 - at, np.finfo(float).tiny)
     return found
 
 
@@ -273,9 +369,40 @@ def critical_points(mixture: Mixture, points: FloatArray) -> FloatArray:
     return found
 
 
+def with_saddles(
+    mixture: Mixture, peaks: Peaks, saddles: Passes, points: FloatArray, ends: IntArray
+) -> tuple[Passes, Peaks]:
+    """Saddles with those among critical points added, and the peaks with hidden ones that these join.
+
+    The densest points come first. A point is left out if the ends of all paths that led to it are joined
+    above it by then, so most points that join nothing are never examined.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    peaks : Peaks
+    saddles : Passes
+        Those known so far, all exact.
+    points : float array of shape (n, d)
+        Critical points.
+    ends : int array of shape (n, 2)
+        Peaks at the ends of the path that led to each point.
+    """
+    levels = mixture.log_density(points)
+    groups = _same_points(points, levels, np.ptp(peaks.positions, axis=0))
+    _, first = np.unique(groups, return_index=True)
+    order = np.argsort(-levels[first], kind="stable")
+    for block in (order[start : start + _N_AT_ONCE] for start in range(0, len(order), _N_AT_ONCE)):
+        chains = _chains(saddles, len(peaks.positions))
+        open_ends = np.zeros(len(first), dtype=bool)
+        np.logical_or.at(open_ends, groups, levels > chains[ends[:, 0], ends[:, 1]])
+        found, peaks = joined_peaks(mixture, peaks, points[first[block[open_ends[block]]]])
+        saddles = saddles.plus(found)
+    return saddles, peaks
+
+
 def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> tuple[Passes, Peaks]:
     """The critical points that are saddles of index one between two peaks, and all the peaks."""
-    points = points[_distinct(points, mixture.log_density(points), np.ptp(peaks.positions, axis=0))]
     levels, gradient, curvatures, directions = local_frame(mixture, points)
     slopes = np.einsum("nij,ni->nj", directions, gradient)
     steepness = np.sqrt(1 - curvatures[:, 0])  # pulls that balance: their rounding is what remains
@@ -290,8 +417,10 @@ def joined_peaks(mixture: Mixture, peaks: Peaks, points: FloatArray) -> tuple[Pa
     return Passes(points, levels, ends, np.ones(len(points), dtype=bool)).take(apart), peaks
 
 
-def _distinct(points: FloatArray, levels: FloatArray, scale: FloatArray) -> IntArray:
-    """One of each set of points that are equal up to rounding."""
+def _same_points(points: FloatArray, levels: FloatArray, scale: FloatArray) -> IntArray:
+    """A number for each point, the same for points that are equal up to rounding."""
     key = np.column_stack([points / np.where(scale > 0, scale, 1.0), levels]).round(6)
     order = np.lexsort(key.T[::-1])
-    return order[np.diff(key[order], axis=0, prepend=np.inf).any(axis=1)]
+    found = np.empty(len(points), dtype=np.int64)
+    found[order] = np.diff(key[order], axis=0, prepend=np.inf).any(axis=1).cumsum() - 1
+    return found

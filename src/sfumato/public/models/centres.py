@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import pairwise_distances_argmin
 
 from sfumato.domain import FloatArray, IntArray, Measure
 from sfumato.domain.partitions import Voronoi
@@ -17,6 +16,7 @@ from sfumato.public.exports.exported import Exported, exported_centres
 from sfumato.public.grid.cells import cells_of_grid
 from sfumato.public.grid.synopsis import GridSynopsis
 from sfumato.public.intervals import Sizes, half_widths
+from sfumato.public.kmeans import nearest_centres
 from sfumato.public.models.base import check_places, check_sizes
 
 
@@ -155,4 +155,4 @@ class CentreModel:
         if not len(rows):
             return np.empty(0, dtype=np.int64)
         with np.errstate(all="ignore"):  # rows far outside the bounds overflow
-            return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers), dtype=np.int64)
+            return nearest_centres(rows, self.cluster_centers)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import KDTree
 
 from sfumato.domain import FloatArray, IntArray, Measure, check_shape
 from sfumato.domain.partitions import Voronoi
@@ -81,6 +80,8 @@ class SourceTargetModel:
 
     def predict(self, rows: FloatArray) -> IntArray:
         """Index of the centre nearest to each row, or -1 where a sanitised point is at least as near."""
+        from sklearn.neighbors import KDTree
+
         if not len(rows):
             return np.empty(0, dtype=np.int64)
         distances, nearest = (found[:, 0] for found in KDTree(self.cluster_centers).query(rows))

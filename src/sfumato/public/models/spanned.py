@@ -46,12 +46,17 @@ class SpannedModel(ABC):
     @property
     def exported(self) -> tuple[Exported, ...]:
         """Spans for files of other programs, the largest first."""
-        return exported_spans(self.spans, is_in_degrees=getattr(self, "metric", "euclidean") == "geo")
+        return exported_spans(self.spans, is_in_degrees=self.is_in_degrees)
 
     @property
     def picture(self) -> str:
         """Picture in `sfumato.plot` that suits the model."""
-        return "spans" if self.n_features == 2 else "sizes"
+        return "spans" if self.n_features == 2 or self.is_in_degrees else "sizes"
+
+    @property
+    def is_in_degrees(self) -> bool:
+        """Whether the first two columns are longitude and latitude."""
+        return bool(getattr(self, "metric", "euclidean") == "geo")
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:

@@ -32,7 +32,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.neighbors import KDTree
 
 from sfumato.domain import LARGEST_BOUND, FloatArray, IntArray
 from sfumato.errors import ParameterError
@@ -187,6 +186,8 @@ def _search(space: Space, k: int, position: IntArray, start: IntArray | None, ma
 
 def arrange(points: FloatArray, weights: FloatArray, caps: FloatArray) -> tuple[IntArray, Space]:
     """Order the points by the leaves of a k-d tree."""
+    from sklearn.neighbors import KDTree
+
     _, order, nodes, (low, high) = (np.asarray(part) for part in KDTree(points, _LEAF_SIZE).get_arrays())
     leaves = np.flatnonzero(nodes["is_leaf"])
     leaves = leaves[np.argsort(nodes["idx_start"][leaves])]
@@ -209,6 +210,8 @@ def unserved(space: Space, k: int) -> Service:
 
 def _caps(points: FloatArray, free_centres: FloatArray | None) -> FloatArray:
     if free_centres is not None and len(free_centres):
+        from sklearn.neighbors import KDTree
+
         caps: FloatArray = KDTree(free_centres).query(points)[0][:, 0]
         return caps
     # No centre is as far away as this, so the first medoid serves all points.

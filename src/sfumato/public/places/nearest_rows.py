@@ -18,8 +18,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import poisson
-from sklearn.neighbors import KDTree
 
 from sfumato.domain import FloatArray, IntArray
 
@@ -128,6 +126,8 @@ def likely_distances(
     levels : float array of shape (n_levels,)
         Between 0 and 1.
     """
+    from sklearn.neighbors import KDTree
+
     n_near = min(N_SERVING, len(centers))
     each = n_near * len(edges) * N_RADII * len(COSINES)
     far = 2 * float(np.linalg.norm(np.ptp(points, axis=0))) + 2 * edges[-1]
@@ -167,6 +167,8 @@ def ring_radii(edges: FloatArray, d: int, n_radii: int) -> FloatArray:
 
 
 def _fits(noisy_counts: IntArray, noise: CountNoise) -> _Fit:
+    from scipy.stats import poisson
+
     most = int(np.ceil(SURE * noise.scale))
     clipped = np.clip(noisy_counts, -most, most)
     n_steps = int(np.ceil(np.log(max(most, 1) / LEAST_EXPECTED) / np.log(STEP_EXPECTED)))
@@ -205,6 +207,8 @@ def _normalised(weights: FloatArray) -> FloatArray:
 
 def _neighbours(centers: FloatArray, reach: float) -> tuple[IntArray, FloatArray]:
     """Nearest other centres, and 1 where they are within reach; both of shape (n, n_neighbours)."""
+    from sklearn.neighbors import KDTree
+
     n_neighbours = min(LIKE_NEIGHBOURS, len(centers) - 1)
     distances, found = KDTree(centers).query(centers, n_neighbours + 1)
     return found[:, 1:], (distances[:, 1:] <= reach).astype(float)

@@ -83,6 +83,7 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
     halves = [ends, _half(median), ends]
     if column.kind == "number":
         halves = [max(half, READABLE * spread) for half in halves]
+        halves = _in_order([low.value, median.value, high.value], halves)
     texts = [
         quantity(column, q.value, half, is_whole=is_whole)
         for q, half in zip((low, median, high), halves, strict=True)
@@ -92,6 +93,17 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
     unit = f" {column.unit}" if column.unit and column.kind == "number" else ""
     start = texts[0].removesuffix(unit)
     return _labelled(name, labels, f"around {texts[1]} (half of them {start} to {texts[2]})")
+
+
+def _in_order(values: list[float], halves: list[float]) -> list[float]:
+    """Half widths at which rounded values keep their order: the widest for all, if they would not.
+
+    The ends of the middle half are often rounded to more than the median. It could then lie outside them:
+    "around 800 (half of them 1,000 to 2,000)".
+    """
+    units = [unit_for(half) for half in halves]
+    low, median, high = (round(value / unit) * unit for value, unit in zip(values, units, strict=True))
+    return halves if low <= median <= high else [max(halves)] * 3
 
 
 def _ordered(profiles: Tells, cluster: int, column: Described, labels: Mapping[str, str]) -> str:
