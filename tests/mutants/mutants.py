@@ -89,7 +89,7 @@ NO_NOISE = [
     Mutant(
         "rounded floating-point noise",
         "private.mechanisms.noise",
-        "return drawn(fill_table, size, entropy, DIGIT_BITS, *laplace_table(scale))",
+        "return drawn(quickest(fill_table, size), size, entropy, DIGIT_BITS, *laplace_table(scale))",
         "return np.rint(np.random.default_rng(entropy.words(2)).laplace(0, float(scale), size)).astype(int)",
         (NOISE + "law[chi_square_p-1-discrete_laplace]",),
     ),
