@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # On a busy machine scikit-learn's threads wait for each other: the faster of the two is the one to compare with.
 BASES = {"KMeans, 1 thread": 1, "KMeans, all threads": None}
 REPEATS, GROWTH_REPEATS = 5, 3
-CABS_ROWS, QUICK_CABS_ROWS = 10_995_626, 1_000_000
-GROWTH, QUICK_GROWTH = (1, 2, 4, 8, 11), (0.25, 0.5, 1)  # in millions of rows
+CABS_ROWS, QUICK_CABS_ROWS = 10_995_626, 250_000
+GROWTH, QUICK_GROWTH = (1, 2, 4, 8, 11), (0.1, 0.25)  # in millions of rows
 WATCH_ROWS = 100_000
 WATCH_BOX = (-8.0, 8.0)
 # Radius and MinPts: the paper's for HAR70+, and one at which spans are found.
