@@ -336,7 +336,7 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         ),
         ([*NUMBERS, "--set", "epsilon=3"], "the command has an option for it"),
         ([*NUMBERS, "--set", "max_depth"], "must be name=value"),
-        ([*NUMBERS, "--set", "max_depth=0"], "`max_depth` must be"),
+        ([*NUMBERS, "--method", "dpm", "--set", "max_depth=0"], "`max_depth` must be"),
         ([*NUMBERS, "--missing", "fill"], "`--missing` must be error, drop or column=value"),
         ([*NUMBERS, "--scale", "width"], "`--scale` must be bounds or none, got 'width'"),
         ([*NUMBERS, "--weights", "east"], "`--weights` must be column=number"),
