@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato import Budget, GridKMeans, Ledger, Release
+from sfumato import Budget, GridKMeans, Ledger, Release, recommend
 from sfumato.budget.statement import SEEDED_WARNING
-from sfumato.cli import steps
+from sfumato.cli import methods, steps
 
 GRID = ["--method", "grid-kmeans", "--clusters", "3"]
 FIT = [*GRID, "--epsilon", "1", "--quiet"]
@@ -261,18 +261,34 @@ def test_config_file_and_command_line(call, stays):
 
 
 @pytest.mark.parametrize(
-    ("budget", "clusters", "expected"),
+    "budget", [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}, {"rho": 0.5}], ids=["pure", "delta", "rho"]
+)
+@pytest.mark.parametrize("k", [None, 3, "auto"])
+@pytest.mark.parametrize(
+    ("bounds", "rows"),
     [
-        (["--epsilon", 2, "--delta", 1e-6], [], ("PrivateKMeans", "auto")),
-        (["--epsilon", 2, "--delta", 1e-6], ["--clusters", 3], ("PrivateKMeans", 3)),
-        (["--rho", 0.5], ["--clusters", 3], ("PrivateKMeans", 3)),
-        (["--epsilon", 2], ["--clusters", 3], ("DPM", 3)),
+        ({"east": (0, 40), "north": (0, 30)}, None),
+        ({"east": (0, 40), "north": (0, 30), "cab": (0, 1500)}, None),
+        ((0, 1500), 500),
+        ((0, 1500), 10**6),
     ],
 )
-def test_the_usual_method(call, stays, budget, clusters, expected):
-    call("fit", stays, *COLUMNS, *budget, *clusters, "--quiet")
+def test_fit_takes_the_method_that_plan_and_recommend_name(call, trips, budget, k, bounds, rows):
+    """One rule, for all budgets, with and without a number of clusters or of rows."""
+    lines = [f"{name} = {list(pair)}\n" for name, pair in bounds.items()] if isinstance(bounds, dict) else []
+    Path("b.toml").write_text("".join(lines))
+    options = [text for name, amount in budget.items() for text in (f"--{name}", amount)]
+    options += ["--bounds", "b.toml" if lines else "0,1500"]
+    options += ["--clusters", k] if k else []
+    options += ["--rows", rows] if rows else []
+    planned = json.loads(call("plan", *options, "--json", *([] if lines else ["--columns-number", 3])).stdout)
+    said = call("fit", trips, *options).stderr
+    named = recommend(rows, None if lines else 3, k, bounds=bounds, **{"epsilon": None} | budget)
     release = Release.load("release.json")
-    assert (release.method, release.parameters["n_clusters"]) == expected
+    assert release.method == named.method.__name__ == methods.BUILT_IN[planned["method"]]
+    assert release.parameters["n_clusters"] == named.parameters["n_clusters"]
+    assert f"--method {planned['method']}: {named.reason}\n" in said
+    assert planned["reason"] == named.reason
 
 
 def test_lists_in_a_config_file(call, stays):
@@ -314,10 +330,13 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         (["--epsilon", "1", "--bounds", "0,40", "--columns", "age"], "must be in the table"),
         ([*NUMBERS, "--method", "magic"], "`--method` must be one of kmeans, dpm, "),
         ([*NUMBERS, "--method", "density-tree", "--clusters", "3"], "`--clusters` must not be given"),
-        ([*NUMBERS, "--set", "depth=3"], "must name a parameter of dpm (n_clusters, max_depth"),
+        (
+            [*NUMBERS, "--method", "dpm", "--set", "depth=3"],
+            "must name a parameter of dpm (n_clusters, max_depth",
+        ),
         ([*NUMBERS, "--set", "epsilon=3"], "the command has an option for it"),
         ([*NUMBERS, "--set", "max_depth"], "must be name=value"),
-        ([*NUMBERS, "--set", "max_depth=0"], "`max_depth` must be"),
+        ([*NUMBERS, "--method", "dpm", "--set", "max_depth=0"], "`max_depth` must be"),
         ([*NUMBERS, "--missing", "fill"], "`--missing` must be error, drop or column=value"),
         ([*NUMBERS, "--scale", "width"], "`--scale` must be bounds or none, got 'width'"),
         ([*NUMBERS, "--weights", "east"], "`--weights` must be column=number"),

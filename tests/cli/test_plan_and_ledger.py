@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato import DPM, Ledger, LloydKMeans, cluster, planner
+from sfumato import DPM, Ledger, LloydKMeans, PrivateKMeans, cluster, planner
 from sfumato.cli import city, methods
 from sfumato.cli.app import EXAMPLES
 from sfumato.cluster import PrivateClusterer
@@ -25,6 +25,15 @@ def test_recommendation(call, budget):
     done = call("plan", "--rows", 2000, "--columns-number", 2, "--clusters", 8, *budget)
     assert done.stdout.startswith("--method grid-kmeans: few columns and ")
     assert "noise scale" in done.stdout
+
+
+def test_no_number_of_rows_is_needed_for_a_recommendation(call):
+    done = call("plan", "--columns-number", 6, "--clusters", 8, "--epsilon", 1)
+    assert done.stdout.startswith("--method dpm: enough for splits")
+    options = ["--columns-number", 6, "--rows", 1e5, "--epsilon", 1, "--delta", 1e-6, "--json"]
+    said = json.loads(call("plan", *options).stdout)
+    chosen = PrivateKMeans("auto", delta=1e-6, bounds=(-1, 1))  # and not eight clusters, its default
+    assert said["forecast"] == forecast(chosen, 1e5, 6).to_dict()
 
 
 def test_forecast_follows_the_plan(call):
@@ -154,7 +163,6 @@ def test_help_of_forecasts_has_examples(call):
 
 
 def test_refused_plans(call):
-    assert "--rows" in call("plan", "--columns-number", 2, "--epsilon", 1, code=2).stderr
     done = call("plan", "--method", "dpm", "--epsilon", 1, code=2)
     assert "`--columns-number` must be given, or --bounds with a file" in done.stderr
     call("plan", "--method", "dpm", "--epsilon", 1, "--columns-number", 2, "--columns", "a,b", code=2)

@@ -38,6 +38,23 @@ def test_a_sentence_and_a_table_for_each_cluster(call, release):
         assert f"{100 * share.value:.1f} %" in line
 
 
+def test_a_share_that_noise_explains_is_not_told_as_a_number(call, stays):
+    """No row misses a value: whatever the noise says, no share of missing values is read off it."""
+    bounds = 'east = [0, 40]\nnorth = [0, 30]\n[describe]\nward = { levels = ["icu", "er", "never"] }\n'
+    Path("b.toml").write_text(bounds)
+    fit = ["--clusters", 3, "--epsilon", 0.5, "--delta", 1e-6, "--bounds", "b.toml", "--quiet"]
+    for seed in range(3):
+        call("fit", stays, *fit, "--seed", seed, "--force")
+        entries = Release.load("release.json").profiles.rows()
+        assert not any(entry["readable"] for entry in entries if entry["low"] == 0)
+        lines = call("profile", "release.json").stdout.splitlines()
+        noise = [line for line in lines if " missing " in line or " never " in line]
+        assert len(noise) == 3 * 4
+        for line in noise:
+            if " 0.0 % to " in line:
+                assert "under " in line or "unknown" in line
+
+
 def test_one_cluster_in_other_words(call, release):
     Path("l.toml").write_text("[labels]\neast = 'km east'\n")
     done = call("profile", "release.json", "--cluster", 1, "--noun", "stays", "--labels", "l.toml")

@@ -5,7 +5,7 @@ import pytest
 
 from sfumato import DPM, GridKMeans, LloydKMeans, LocalSearchKMeans, PrivateKMeans, recommend
 from sfumato.errors import ParameterError
-from sfumato.planner import forecast, plan
+from sfumato.planner import budget_for, forecast, plan
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,14 @@ def test_what_is_recommended(numbers, method):
     assert found.method is method
     assert method.__name__ in str(found)
     assert found.reason in str(found)
+
+
+@pytest.mark.parametrize("k", [None, "auto", 8])
+@pytest.mark.parametrize("budget", [{}, {"delta": 1e-6}, {"epsilon": None, "rho": 0.5}])
+@pytest.mark.parametrize("d", [2, 6, 40])
+def test_without_a_number_of_rows_there_are_enough(d, k, budget):
+    found, large = recommend(d=d, k=k, **budget), recommend(n=10**12, d=d, k=k, **budget)
+    assert (found.method, found.parameters) == (large.method, large.parameters)
 
 
 def test_more_rows_count_like_more_budget():
@@ -96,6 +104,13 @@ MIXED = {
     "job": [f"job {i}" for i in range(20)],
     "at": {"cycle": "day"},
 }
+
+
+def test_the_least_budget_is_for_the_method_of_its_kind_of_budget():
+    numbers = {"n": 50_000, "d": 6, "k": 5}
+    assert budget_for(**numbers, size_error=100).method == "DPM"
+    assert budget_for(**numbers, size_error=100, delta=1e-6).method == "PrivateKMeans"
+    assert budget_for(**numbers, size_error=100, in_rho=True).method == "PrivateKMeans"
 
 
 def test_bounds_say_how_many_columns_there_are():

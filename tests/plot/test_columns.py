@@ -67,7 +67,8 @@ def test_noise_of_a_quarter_of_the_width_hides_a_column(found, std, is_hidden):
 
 def test_a_flag_is_a_share():
     column = Column("insured", "insured", "flag", (0,), 0.0, 1.0)
-    assert column.in_words(np.array([0.37]), np.array([0.01])) == "37% true ± 2"
+    assert column.in_words(np.array([0.37]), np.array([0.01])) == "37% ± 2 true"
+    assert column.in_words(np.array([0.03]), np.array([0.02])) == "under 7% true"
     assert column.between == "false to true"
 
 

@@ -14,6 +14,7 @@ mpl.use("Agg")
 from tests.report.mixed import BOUNDS, WARDS, release
 
 from sfumato import DPM, Release, report
+from sfumato.domain.columns import Described
 from sfumato.errors import ParameterError
 from sfumato.plot.columns import day
 from sfumato.public.profiles import Profiles
@@ -53,6 +54,25 @@ def rows_of(text):
     """Name, drawing and text of each row of bars."""
     pattern = r'<th scope="row">(.*?)</th><td>(.*?)</td><td class="number">(.*?)</td>'
     return [(html.unescape(a), b, html.unescape(c)) for a, b, c in re.findall(pattern, text)]
+
+
+def test_shares_that_noise_explains_have_no_bar_and_no_number(shown):
+    """Missing values that are all noise: the upper end of the interval is told, nothing is drawn."""
+    counts = np.array([[500, 300, 4, 60], [300, 500, 2, 3]])
+    edges = (np.array([-0.5, 0.5, 1.5, 2.5]),)
+    ward = Described("ward", "level", levels=("Medicine", "Surgery"))
+    about = Profiles(
+        (ward,), edges, (counts.sum(0),), edges, (counts,), "discrete Gaussian", 45.0, 45.0, False
+    )
+    missing = about.missing(0, "ward")
+    assert missing.low == 0 < missing.value
+    own, table_bars = about.bars(0, "ward"), about.bars(None, "ward")
+    rows = rows_of(page_of_cards._level_bars(ward, own, table_bars))
+    assert [name for name, _, _ in rows] == ["Medicine", "Surgery", "other"]
+    assert rows[2][2].startswith("under ")
+    assert 'class="bar" x="0" y="1.5" width="0"' in rows[2][1]
+    assert "no value" not in page_of_cards.in_words(about, 0, ward)
+    assert "other" not in page_of_cards.in_words(about, 0, ward)
 
 
 def numbers(pattern, text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from errno import EEXIST
 from pathlib import Path
@@ -47,8 +48,9 @@ if TYPE_CHECKING:
 def fit(
     ctx: typer.Context,
     data: options.Data,
-    method: options.MethodOrUsual = None,
+    method: options.MethodOrRecommended = None,
     clusters: options.Clusters = None,
+    rows: options.Rows = None,
     settings: options.Settings = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -115,12 +117,14 @@ def fit(
     absent = parse_missing(missing, declared)
     table = _Table(text, chosen, unit, max_rows_per_unit, absent, account, seed)
     texts = declared.labels if labels is None else read_labels(labels)
-    estimator = estimator_of(ctx, declared, table.shared())
+    estimator, reason = estimator_of(ctx, declared, table.shared(), table.n_columns)
     if checked:
         _look(table, estimator, quiet=quiet)
     bought = None if price is None else _buy_bounds(estimator, table, price, quiet=quiet)
     before = "" if bought is None else f"the bounds, bought before, cost {bought.spent}"
     plan = estimator.plan(table.n_columns())
+    if reason is not None and not quiet:
+        say(reason)
     with told_if_interrupted(lambda: before), followed(plan, quiet=quiet):
         release = estimator.fit(table.data).release_
     write_release(release, out, report, force=force, title=title, labels=texts)
@@ -130,8 +134,13 @@ def fit(
         print(summary(release, bought, out, report))
 
 
-def estimator_of(ctx: typer.Context, declared: Declared, shared: dict[str, Any]) -> PrivateClusterer:
-    """The estimator of the options on the method, the budget and the columns."""
+def estimator_of(
+    ctx: typer.Context, declared: Declared, shared: dict[str, Any], n_columns: Callable[[], int]
+) -> tuple[PrivateClusterer, str | None]:
+    """The estimator of the options on the method, the budget and the columns; why, if no method is named.
+
+    The number of columns is asked for only if no method is given and the bounds do not name columns.
+    """
     given = ctx.params
     epsilon, delta = unless(ctx, "epsilon", "rho"), unless(ctx, "delta", "rho")
     budget = options.as_parameters(epsilon, delta, unless(ctx, "rho", "epsilon", "delta"))
@@ -141,10 +150,12 @@ def estimator_of(ctx: typer.Context, declared: Declared, shared: dict[str, Any])
     outside = {} if given["outside"] is None else {"outside": given["outside"]}
     own = {**options.config_settings(ctx), **methods.parse_settings(given["settings"] or ())}
     shared = {**shared, **budget, **measured, **explained, **outside, "bounds": declared.bounds}
-    method, clusters = given["method"], given["clusters"]
+    method, clusters, reason = given["method"], given["clusters"], None
     if method is None:
-        method, clusters = methods.usual(budget, clusters)
-    return methods.make(method, clusters, own, shared)
+        d = len(declared.bounds) if isinstance(declared.bounds, dict) else n_columns()
+        method, clusters, why = methods.recommended(given["rows"], d, clusters, budget, declared.bounds)
+        reason = f"--method {method}: {why}"
+    return methods.make(method, clusters, own, shared), reason
 
 
 @dataclass(frozen=True)

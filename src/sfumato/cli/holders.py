@@ -29,8 +29,9 @@ def declare(
         str, typer.Option(metavar="A,B", help="Names of all holders, e.g. --holders north,south.")
     ],
     bounds: options.Bounds = None,
-    method: options.MethodOrUsual = None,
+    method: options.MethodOrRecommended = None,
     clusters: options.Clusters = None,
+    rows: options.Rows = None,
     settings: options.Settings = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -76,11 +77,18 @@ def declare(
     declared = parse_bounds(bounds, chosen)
     absent = parse_missing(missing, declared)
     people = {"unit": unit, "max_rows_per_unit": max_rows_per_unit, "missing": absent}
-    estimator = estimator_of(ctx, declared, {**people, "ledger": account, "random_state": seed})
+    shared = {**people, "ledger": account, "random_state": seed}
+    estimator, reason = estimator_of(ctx, declared, shared, _unknown_columns)
     transcript = declared_fit(estimator, names, chosen, max_holders_per_unit=max_holders_per_unit)
     transcript.save(out)
     if not quiet:
+        if reason is not None:
+            say(reason)
         print(_invitation(transcript, out))
+
+
+def _unknown_columns() -> int:
+    raise ParameterError("`--method` must be given, or --bounds that name the columns")
 
 
 @takes_text_options

@@ -6,7 +6,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sfumato.errors import ParameterError
 
@@ -31,11 +31,23 @@ BUILT_IN = {
 }
 
 
-def usual(budget: Mapping[str, Any], clusters: Any) -> tuple[str, Any]:
-    """Method if none is named, and its number of clusters: what `sfumato.recommend` says of most tables."""
-    if budget.get("delta") or "rho" in budget:
-        return "kmeans", "auto" if clusters is None else clusters
-    return "dpm", clusters
+class Recommended(NamedTuple):
+    """The method to use if none is named, with its number of clusters."""
+
+    name: str
+    clusters: Any
+    reason: str
+
+
+def recommended(
+    rows: float | None, columns: int, clusters: Any, budget: Mapping[str, Any], bounds: Any
+) -> Recommended:
+    """What `sfumato.recommend` says, for the commands that need no method."""
+    from sfumato.planner import recommend
+
+    found = recommend(rows, columns, clusters, bounds=bounds, **budget)
+    names = {cls: name for name, cls in BUILT_IN.items()}
+    return Recommended(names[found.method.__name__], found.parameters["n_clusters"], found.reason)
 
 
 def others() -> dict[str, EntryPoint]:

@@ -113,18 +113,20 @@ Method = Annotated[
         rich_help_panel="Method",
     ),
 ]
-MethodOrNone = Annotated[
+MethodOrRecommended = Annotated[
     str | None,
     typer.Option(
-        help="Method, e.g. --method dpm. `sfumato methods` lists them.", autocompletion=methods.names
+        help="Method, e.g. --method density-tree. `sfumato methods` lists them. By default the one that "
+        "`sfumato plan` recommends with the same options.",
+        autocompletion=methods.names,
+        rich_help_panel="Method",
     ),
 ]
-MethodOrUsual = Annotated[
-    str | None,
+Rows = Annotated[
+    float | None,
     typer.Option(
-        help="Method, e.g. --method density-tree. `sfumato methods` lists them. By default kmeans if the "
-        "budget has a delta or rho, and dpm if not.",
-        autocompletion=methods.names,
+        help="Approximate number of rows, a public guess, e.g. --rows 50000. It may change which method is "
+        "recommended if rows are few; `plan` also adds a forecast.",
         rich_help_panel="Method",
     ),
 ]

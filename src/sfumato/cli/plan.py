@@ -25,13 +25,6 @@ _ANY_BOUNDS = (-1.0, 1.0)  # lengths are then in half widths of the domain
 _PLACEHOLDER = "person"
 _FORECAST = "Forecast"
 
-Rows = Annotated[
-    float | None,
-    typer.Option(
-        help="Approximate number of rows, e.g. --rows 50000. Adds a forecast; recommends a method if needed.",
-        rich_help_panel=_FORECAST,
-    ),
-]
 Spread = Annotated[
     float | None,
     typer.Option(
@@ -82,7 +75,7 @@ ColumnsNumber = Annotated[
 
 def plan(
     columns_number: ColumnsNumber = None,
-    method: options.MethodOrNone = None,
+    method: options.MethodOrRecommended = None,
     clusters: options.Clusters = None,
     settings: options.Settings = None,
     epsilon: options.Epsilon = None,
@@ -96,7 +89,7 @@ def plan(
     describe: options.Describe = None,
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRows = 1,
-    rows: Rows = None,
+    rows: options.Rows = None,
     spread: Spread = None,
     center_error: CenterError = None,
     size_error: SizeError = None,
@@ -106,11 +99,12 @@ def plan(
 ) -> None:
     """Show what a fit will ask, spend and give, or which method or budget to use. Reads no data."""
     from sfumato.planner import forecast
+    from sfumato.planner.plans import typical_budget
 
     wanted = {"center_error": center_error, "size_error": size_error, "smallest_cluster": smallest_cluster}
     wanted = {name: value for name, value in wanted.items() if value is not None}
-    if rows is None and (wanted or method is None or spread is not None):
-        raise ParameterError("`--rows` must be given for a forecast or a recommendation. Try --rows 50000")
+    if rows is None and (wanted or spread is not None):
+        raise ParameterError("`--rows` must be given for a forecast. Try --rows 50000")
     people = {
         "unit": unit or (_PLACEHOLDER if max_rows_per_unit > 1 else None),
         "max_rows_per_unit": max_rows_per_unit,
@@ -120,13 +114,12 @@ def plan(
     d = _number_of_columns(columns_number, shared["bounds"])
     own = methods.parse_settings(settings or ())
     budget = {} if wanted else options.as_parameters(epsilon, delta, rho)
-    if method is None:
-        assert rows is not None
-        method, reason = _recommended(
-            rows, d, None if clusters == "auto" else clusters, budget or {"epsilon": 1.0}, shared["bounds"]
-        )
-    number = _number(method, clusters, rows)
     expected = None if clusters == "auto" else clusters
+    if method is None:
+        typical = budget or typical_budget(delta or 0.0, in_rho=in_rho)
+        method, number, reason = methods.recommended(rows, d, clusters, typical, shared["bounds"])
+    else:
+        number = _number(method, clusters, rows)
     methods.make(method, number, own, shared)  # or an error
     if wanted:
         if epsilon is not None or rho is not None:
@@ -219,16 +212,6 @@ def _print_json(method: str, reason: str | None, priced: PricedPlan, found: Fore
         "forecast": None if found is None else found.to_dict(),
     }
     print(json.dumps(said, indent=1, allow_nan=False))
-
-
-def _recommended(
-    rows: float, columns: int, clusters: int | None, budget: dict[str, float], bounds: Any
-) -> tuple[str, str]:
-    from sfumato.planner import recommend
-
-    found = recommend(rows, columns, clusters, bounds=bounds, **budget)
-    names = {cls: name for name, cls in methods.BUILT_IN.items()}
-    return names[found.method.__name__], found.reason
 
 
 def list_methods() -> None:

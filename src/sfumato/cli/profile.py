@@ -63,7 +63,9 @@ def profile(
         terms = {} if loaded.terms is None else {"terms": told_terms(loaded.terms, cluster)}
         print(json.dumps(_as_dict(found, sentences, entries) | terms, allow_nan=False))
     elif as_csv is None:
-        print("\n\n".join(_page(number, sentences[number], entries, loaded.terms) for number in chosen))
+        whole = {_key(entry): entry for entry in found.rows() if entry["cluster"] is None}
+        pages = [_page(number, sentences[number], entries, whole, loaded.terms) for number in chosen]
+        print("\n\n".join(pages))
     elif not quiet:
         print(f"profiles: {as_csv}")
     if loaded.privacy.seeded and not quiet:
@@ -83,31 +85,53 @@ def _distinct(found: Profiles, cluster: int) -> list[dict[str, Any]]:
     return [one._asdict() for one in found.distinct(cluster)]
 
 
-def _page(cluster: int, sentence: str, entries: list[Entry], terms: Terms | None) -> str:
+def _key(entry: Entry) -> tuple[str, Any]:
+    return entry["column"], entry["statistic"]
+
+
+def _page(
+    cluster: int,
+    sentence: str,
+    entries: list[Entry],
+    whole: dict[tuple[str, Any], Entry],
+    terms: Terms | None,
+) -> str:
     """Sentence, typical words and table of a cluster."""
     own = [entry for entry in entries if entry["cluster"] == cluster]
-    lines = [_HEAD, *(_line(entry) for entry in own)]
+    lines = [_HEAD, *(_line(entry, whole[_key(entry)]) for entry in own)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     words = [] if terms is None else [f"Typical words: {terms.sentence(cluster)}"]
     return "\n".join([f"Cluster {cluster}. {sentence}", *words, "", *table])
 
 
-def _line(entry: Entry) -> tuple[str, ...]:
+def _line(entry: Entry, whole: Entry) -> tuple[str, ...]:
     """A number with its interval: shares in per cent, sizes whole, others with four digits."""
-    is_share = entry["kind"] == "level" or entry["statistic"] == "missing"
-    value, low, high, table = (
-        _shown(entry[key], is_share, entry["kind"] == "size") for key in ("value", "low", "high", "table")
-    )
-    return entry["column"], str(entry["statistic"]), value, f"{low} to {high}", table
+    low, high = (_shown(entry, entry[key]) for key in ("low", "high"))
+    return entry["column"], str(entry["statistic"]), _told(entry), f"{low} to {high}", _told(whole)
 
 
-def _shown(value: Any, is_share: bool, is_size: bool) -> str:
+def _told(entry: Entry) -> str:
+    """A value, or what is left of it if it does not stand out from the noise."""
+    if entry["readable"]:
+        return _shown(entry, entry["value"])
+    if _is_share(entry):
+        from sfumato.public.profiles.wording import percent
+
+        return percent(entry["value"], entry["low"], entry["high"])
+    return f"under {_shown(entry, entry['high'])}" if entry["kind"] == "size" else "hidden by noise"
+
+
+def _is_share(entry: Entry) -> bool:
+    return bool(entry["kind"] == "level" or entry["statistic"] == "missing")
+
+
+def _shown(entry: Entry, value: Any) -> str:
     if isinstance(value, str):
         return value
-    if is_share:
+    if _is_share(entry):
         return f"{100 * value:.1f} %"
-    return f"{value:,.0f}" if is_size or abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:,.0f}" if entry["kind"] == "size" or abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def _write(entries: list[Entry], path: Path) -> None:

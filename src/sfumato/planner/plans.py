@@ -259,7 +259,8 @@ def budget_for(
     Parameters
     ----------
     n, d, k, method
-        As for `plan`; the method is by default the one that `recommend` names for an epsilon of 1.
+        As for `plan`; the method is by default the one that `recommend` names for an epsilon of 1 with
+        this delta, or a rho of 1/2.
     center_error, size_error, smallest_cluster : float, optional
         Upper limits on the forecast. Give at least one.
     delta : float
@@ -290,7 +291,7 @@ def budget_for(
     if in_rho and not (isinstance(delta, Real) and delta == 0):
         raise ParameterError(f"`delta` must be 0 with a rho, got {delta!r}")
     if method is None:
-        found = recommend(n, d, k, bounds=bounds)
+        found = recommend(n, d, k, bounds=bounds, **typical_budget(delta, in_rho=in_rho))
         method, settings = found.method, {"n_clusters": found.parameters["n_clusters"], **settings}
     make = _made(method, k, settings, bounds, max_rows_per_unit)
 
@@ -300,6 +301,11 @@ def budget_for(
         return forecast(make(**budget), n, d, k=k, spread=spread)
 
     return _least(at, wanted)
+
+
+def typical_budget(delta: Number, *, in_rho: bool) -> dict[str, Any]:
+    """Budget for which a method is recommended while the least one is not known yet."""
+    return {"rho": 0.5} if in_rho else {"epsilon": DEFAULT_EPSILON, "delta": delta}
 
 
 def _made(

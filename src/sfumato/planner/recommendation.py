@@ -18,9 +18,9 @@ from sfumato.cluster import (
 )
 from sfumato.cluster.private_kmeans import MAX_CLUSTERS
 from sfumato.cluster.shared.candidates import MAX_CLUSTERS as CHOSEN_CLUSTERS
-from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, as_budget
+from sfumato.cluster.shared.parameters import DEFAULT_EPSILON, MOST_CLUSTERS, Auto, as_budget
 from sfumato.domain.columns import names_columns
-from sfumato.domain.constraints import positive, whole
+from sfumato.domain.constraints import auto_or, positive, whole
 from sfumato.domain.sparse import Sparse
 from sfumato.planner.centres import smallest_cluster
 from sfumato.planner.columns import has_categories, n_coordinates
@@ -34,6 +34,7 @@ SPLIT_ROWS = 500  # ... below which splits find less than Lloyd's iterations
 FEW_COLUMNS = 2
 CLUSTERS_UNKNOWN = 10  # when no number is given
 LARGEST_COUNT = 10**18
+UNKNOWN_ROWS = "rows that are not said to be few"
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ class Recommendation:
 
 
 def recommend(
-    n: float,
+    n: float | None = None,
     d: int | None = None,
-    k: int | None = None,
+    k: int | Auto | None = None,
     epsilon: float | Fraction | str | None = DEFAULT_EPSILON,
     delta: float | Fraction | str = 0.0,
     rho: float | Fraction | str | None = None,
@@ -74,14 +75,16 @@ def recommend(
 ) -> Recommendation:
     """Recommend a method for a table of about `n` rows and `d` columns. Reads and spends nothing.
 
+    ``sfumato plan`` and ``sfumato fit`` take this method if none is named.
+
     Parameters
     ----------
-    n : float
-        Number of rows: a public guess; its order of magnitude is enough.
+    n : float, optional
+        Number of rows: a public guess; its order of magnitude is enough. If None, there are enough.
     d : int, optional
         Number of columns. Bounds that name columns say it.
-    k : int, optional
-        Number of clusters wanted; None if the method should find it.
+    k : int or "auto", optional
+        Number of clusters wanted; None or "auto" if the method should find it.
     epsilon, delta, rho : float
         The budget, as for an estimator.
     bounds : optional
@@ -105,33 +108,48 @@ def recommend(
     >>> recommend(n=100_000, d=40, k=10, epsilon=1, delta=1e-8).make(bounds=(-10, 10))
     PrivateKMeans(bounds=(-10, 10), delta=1e-08, epsilon=1, n_clusters=10)
     """
-    positive(most=LARGEST_COUNT)("n", n)
+    if n is not None:
+        positive(most=LARGEST_COUNT)("n", n)
     d = n_coordinates(bounds, d)
     if k is not None:
-        whole(MOST_CLUSTERS)("k", k)
-    per_cluster = float(n) * _laplace_epsilon(epsilon, delta, rho) / (k or CLUSTERS_UNKNOWN)
+        auto_or(whole(MOST_CLUSTERS))("k", k)
+    wanted = None if k == "auto" else k
+    per_cluster = _rows_per_cluster(n, wanted, _laplace_epsilon(epsilon, delta, rho))
     budget = {"epsilon": epsilon, "delta": delta} if rho is None else {"rho": rho}
     parameters: dict[str, Any] = {"n_clusters": k} | {name: value for name, value in budget.items() if value}
-    found = f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
+    found = UNKNOWN_ROWS if n is None else f"{per_cluster:,.0f} rows per cluster and unit of epsilon"
     is_table = names_columns(bounds)
     is_pure = as_budget(epsilon, delta, rho).kind == "pure"
     most_columns, most_rows = (GRID_COLUMNS, GRID_ROWS) if is_pure else (DELTA_GRID_COLUMNS, DELTA_GRID_ROWS)
     few_rows = per_cluster < most_rows and not (is_table or isinstance(bounds, Sparse))
-    if k is not None and d <= most_columns and (few_rows or (is_pure and d <= FEW_COLUMNS)):
+    if wanted is not None and d <= most_columns and (few_rows or (is_pure and d <= FEW_COLUMNS)):
         return Recommendation(GridKMeans, parameters, f"few columns and {found}")
     if is_pure and d > FEW_COLUMNS:
         touching = is_table and not has_categories(bounds)
         return _without_delta(per_cluster, parameters, found, touching=touching)
-    if k is None:
+    if wanted is None:
         parameters["n_clusters"] = "auto"
         return Recommendation(PrivateKMeans, parameters, "finds the number of separated clusters by itself")
-    if k > MAX_CLUSTERS:
+    if wanted > MAX_CLUSTERS:
         return Recommendation(LloydKMeans, parameters, f"more than {MAX_CLUSTERS:,} clusters")
+    expected = _expected(n, d, wanted, parameters)
+    return Recommendation(PrivateKMeans, parameters, f"suits tables of any width and bounds{expected}")
+
+
+def _rows_per_cluster(n: float | None, k: int | None, epsilon: float) -> float:
+    """Rows per cluster and unit of epsilon; without end if the number of rows is not known."""
+    return math.inf if n is None else float(n) * epsilon / (k or CLUSTERS_UNKNOWN)
+
+
+def _expected(n: float | None, d: int, k: int, parameters: dict[str, Any]) -> str:
+    """How large a cluster of `PrivateKMeans` must be to show, if the number of rows is known."""
+    if n is None:
+        return ""
     rows = smallest_cluster(Rehearsal.of(PrivateKMeans(**parameters, bounds=(-1, 1)), n, d, k, None)) or 0.0
-    expected = f"a cluster shows from about {rows:,.0f} rows on"
-    if n < rows * k:
-        expected += f", and yours have {n / k:,.0f}: take fewer clusters or a larger budget"
-    return Recommendation(PrivateKMeans, parameters, f"suits tables of any width and bounds; {expected}")
+    shown = f"; a cluster shows from about {rows:,.0f} rows on"
+    if n >= rows * k:
+        return shown
+    return f"{shown}, and yours have {n / k:,.0f}: take fewer clusters or a larger budget"
 
 
 def _without_delta(
@@ -139,7 +157,7 @@ def _without_delta(
 ) -> Recommendation:
     """Without a delta, noise in directions grows with the columns: splits and plain rounds need none."""
     k = parameters["n_clusters"]
-    if k is None:
+    if k in (None, "auto"):
         return Recommendation(DPM, parameters, "finds the number of clusters by itself")
     if touching and k <= CHOSEN_CLUSTERS:
         return Recommendation(LocalSearchKMeans, parameters, "clusters of a table with named columns touch")

@@ -135,7 +135,7 @@ class Column:
                 rank = f"{own[0] - self.low + 1:.2g}{about} of {len(self.levels)}"
                 return f"{self.written(float(own[0]))} ({rank})"
             case "flag":
-                return self.written(float(own[0])) + (f" ± {100 * halves[0]:.2g}" if halves[0] > 0 else "")
+                return f"{_share(float(own[0]), float(halves[0]))} true"
             case _:
                 return with_error(float(own[0]), float(halves[0]), self.low, self.high) + self._unit
 
@@ -149,9 +149,10 @@ class Column:
     def _levels_in_words(self, own: FloatArray, halves: FloatArray) -> str:
         shares = np.clip(own / self.high, 0.0, 1.0)
         order = np.argsort(-shares, kind="stable")[:_MOST_LEVELS]
-        shown = [i for i in order.tolist() if shares[i] >= _LEAST_SHARE] or order[:1].tolist()
-        errors = [f" ± {100 * half / self.high:.2g}" if half > 0 else "" for half in halves]
-        return ", ".join(f"{self.levels[i]} {shares[i]:.0%}{errors[i]}" for i in shown)
+        halves = halves / self.high
+        least = np.maximum(halves, _LEAST_SHARE)
+        shown = [i for i in order.tolist() if shares[i] >= least[i]] or order[:1].tolist()
+        return ", ".join(f"{self.levels[i]} {_share(float(shares[i]), float(halves[i]))}" for i in shown)
 
     def _cycle_in_words(self, own: FloatArray, halves: FloatArray) -> str:
         turn, length = direction(own / self.high)
@@ -215,6 +216,15 @@ def _column(release: Release, names: tuple[str, ...], group: list[tuple[int, Coo
             return replace(about, kind="date")
         case _:
             return replace(about, kind="flag" if first.level is True else "number", unit=first.unit)
+
+
+def _share(share: float, half: float) -> str:
+    """A share with half of its interval; the upper end alone if noise explains the share."""
+    if half <= 0:
+        return f"{share:.0%}"
+    if share <= half:
+        return f"under {min(math.ceil(100 * (max(share, 0.0) + half)), 100)}%"
+    return f"{share:.0%} ± {100 * half:.2g}"
 
 
 def coordinate(value: float, low: float, high: float) -> str:

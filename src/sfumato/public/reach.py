@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from sfumato.domain import Domain, FloatArray, IntArray
 
@@ -15,6 +17,22 @@ def distance_edges(domain: Domain, bins_per_octave: int, n_octaves: int) -> Floa
         2 * domain.reach * 2.0 ** (np.arange(1 - bins_per_octave * n_octaves, 1) / bins_per_octave)
     )
     return edges
+
+
+def excess(shares: FloatArray) -> FloatArray:
+    """Mean distance by which rows exceed a radius, in units of it, from the shares of rows that do.
+
+    Distances are taken to be those of a round normal cluster in two columns, which vary more than those in
+    more columns: a share p is beyond q = sqrt(-2 log p) standard deviations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> excess(np.array([0.1, 0.25, 0.5])).round(3)
+    array([0.019, 0.072, 0.254])
+    """
+    quantiles = np.sqrt(-2 * np.log(np.clip(shares, 1e-12, 1 - 1e-12)))
+    return np.asarray(math.sqrt(2 * math.pi) * ndtr(-quantiles) / quantiles)
 
 
 # Tuned: docs/notes/constants.md#refine

@@ -13,7 +13,13 @@ from sfumato.plot.columns import MONTHS, columns_of, day
 from sfumato.plot.style import counted
 from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.profiles import Bars, Direction, Estimate, Profiles, wording
-from sfumato.public.profiles.sentences import MOST_SIZE_NOISE
+from sfumato.public.profiles.readable import (
+    WIDEST_SHARE,
+    is_readable_quantile,
+    is_readable_share,
+    is_readable_size,
+    spread,
+)
 from sfumato.public.profiles.wording import on_cycle, percent, quantity
 from sfumato.release import Release
 from sfumato.report.bars import Bar, Box, bars, boxes, columns
@@ -23,8 +29,7 @@ from sfumato.report.words import word_section, words_on_card
 MOST_CARDS = 30
 MOST_PICTURES = 4  # on a card
 MOST_LEVELS = 6  # of a category in a picture
-UNREADABLE = 0.5  # a share is grey if its interval is wider, a median if wider times the middle half
-_LEAST_MISSING = 0.01  # share of missing values from which they have a bar
+_LEAST_SHARE = 0.01  # of a level that is told, or of missing values that have a bar
 _MIDDLE, _WIDE = (0.25, 0.75), (0.1, 0.9)
 
 _INTRODUCTION = (
@@ -111,8 +116,7 @@ def _centre_in_words(release: Release, profiles: Profiles, cluster: int, labels:
 
 def is_hidden(profiles: Profiles, cluster: int) -> bool:
     """Whether noise hides what a cluster is like: its size is as good as unknown."""
-    size = profiles.size(cluster)
-    return (size.high - size.low) / 2 > MOST_SIZE_NOISE * size.value
+    return not is_readable_size(profiles.size(cluster))
 
 
 def _card(
@@ -171,16 +175,16 @@ def _level_bars(column: Described, own: Bars, table_bars: Bars) -> str:
         chosen = sorted(chosen)
     else:
         chosen.sort(key=lambda i: -own.shares[i])
-    if own.shares[n] >= _LEAST_MISSING or table_bars.shares[n] >= _LEAST_MISSING:
+    if _is_told(own, n) or _is_told(table_bars, n):
         chosen.append(n)
     rows = [
         Bar(
             "no value" if i == n else str(own.labels[i]),
-            float(own.shares[i]),
+            float(own.shares[i]) if own.lows[i] > 0 else 0.0,
             _share(own, i),
             (float(own.lows[i]), float(own.highs[i])),
-            float(table_bars.shares[i]),
-            bool(own.highs[i] - own.lows[i] > UNREADABLE),
+            float(table_bars.shares[i]) if table_bars.lows[i] > 0 else None,
+            bool(own.highs[i] - own.lows[i] > WIDEST_SHARE),
         )
         for i in chosen
     ]
@@ -188,6 +192,12 @@ def _level_bars(column: Described, own: Bars, table_bars: Bars) -> str:
     note = f"Of {n} levels, the {n - left} most frequent. " if left else ""
     note += _GREY if any(row.is_faint for row in rows) else ""
     return bars("", rows) + (paragraph(note, "note") if note else "")
+
+
+def _is_told(found: Bars, i: int) -> bool:
+    """Whether a level, or missing values, are worth a mention beside the most frequent level."""
+    three = float(found.shares[i]), float(found.lows[i]), float(found.highs[i])
+    return three[0] >= _LEAST_SHARE and is_readable_share(*three)
 
 
 def _share(found: Bars, i: int) -> str:
@@ -235,10 +245,7 @@ def short_months(date: str) -> str:
 
 def is_hidden_median(profiles: Profiles, cluster: int, name: str) -> bool:
     """Whether noise hides the median of a column in a cluster."""
-    median = profiles.quantile(cluster, name, 0.5)
-    low, high = (profiles.quantile(None, name, q).value for q in _MIDDLE)
-    own_low, own_high = (profiles.quantile(cluster, name, q).value for q in _MIDDLE)
-    return median.high - median.low > UNREADABLE * max(high - low, own_high - own_low) > 0
+    return not is_readable_quantile(profiles.quantile(cluster, name, 0.5), spread(profiles, cluster, name))
 
 
 def _around(column: Described, profiles: Profiles, cluster: int) -> str:
@@ -284,7 +291,7 @@ def in_words(profiles: Profiles, cluster: int | None, column: Described) -> str:
                 f"{'no value' if i == n else found.labels[i]} {_share(found, i)} "
                 f"({found.lows[i]:.0%} to {found.highs[i]:.0%})"
                 for i in order
-                if i == order[0] or found.shares[i] >= _LEAST_MISSING
+                if i == order[0] or _is_told(found, i)
             )
         case "cycle":
             return _direction(column, profiles.direction(cluster, name)).removesuffix(".")

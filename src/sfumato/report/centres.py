@@ -151,7 +151,9 @@ def _levels(column: Column, model: CentreModel) -> str:
         top = int(np.argmax(own))
         stds = None if model.center_stds is None else model.center_stds[i]
         text = f"{column.levels[top]} {own[top]:.0%}"
-        rows.append(Parts(f"cluster {i}", [float(own[j]) for j in largest], text, column.is_hidden(stds)))
+        halves = np.zeros(len(own)) if stds is None else half_widths(stds[list(column.at)]) / column.high
+        drawn = [float(own[j]) if own[j] > halves[j] else 0.0 for j in largest]
+        rows.append(Parts(f"cluster {i}", drawn, text, column.is_hidden(stds)))
     caption = f"{column.name}: shares of its levels at the centre of each cluster, and the most frequent one"
     names = [column.levels[j] for j in largest]
     rest = len(column.levels) - len(largest)
@@ -168,7 +170,12 @@ def _size_columns(model: CentreModel) -> list[list[str]]:
     if model.size_stds is None:
         return [["size"], *plain]
     halves = half_widths(np.append(model.size_stds, np.linalg.norm(model.size_stds)))
-    return [["size"], *([f"{size:,.0f} ± {half:,.0f}"] for size, half in zip(sizes, halves, strict=True))]
+    return [["size"], *([_with_noise(size, half)] for size, half in zip(sizes, halves, strict=True))]
+
+
+def _with_noise(size: float, half: float) -> str:
+    """A size with half of its interval; the upper end alone if noise explains the size."""
+    return f"{size:,.0f} ± {half:,.0f}" if size > half or not half else f"under {size + half:,.0f}"
 
 
 def _noisy_counts(model: CentreModel, synopsis: GridSynopsis) -> list[list[str]]:

@@ -1,5 +1,6 @@
 """The refinement: what it asks, where centres go, and that noise moves them less than rows do."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -355,3 +356,16 @@ def test_sizes_are_in_doubt_by_no_more_than_all_rows_where_noise_hides_distances
     for seed in range(20):
         model = refine(curator_over(np.zeros((0, 2)), budget=Budget(1), seed=seed), CORNERS)
         assert (model.size_stds < 1000).all()
+
+
+def test_rows_that_were_clipped_widen_the_interval_and_all_of_them_hide_the_centre():
+    """A released count says how many rows were clipped; if that may be all, nothing is known of the rest."""
+    sizes, clipped = np.array([900.0, 900.0, 900.0, 5.0]), np.array([0.0, 300.0, 900.0, 0.0])
+    noisy = NoisySums(sizes, clipped, np.zeros((4, 2)), 20.0, np.ones(4))
+    found = refine_module._beyond(noisy, np.full(4, 0.1), most=1.4)
+    assert 0 <= found[0] < 1e-3
+    assert 0.01 < found[1] < 0.02
+    assert found[2] > 0.5  # all may be clipped
+    assert found[3] > found[1]  # a size that is lost in its noise
+    beyond = replace(noisy, clipped=0.88 * sizes)
+    assert (refine_module._beyond(beyond, np.full(4, 0.1), most=1.4) == 1.4).all()

@@ -302,7 +302,17 @@ def test_levels_named_other_and_missing_stay_apart(noisy):
 
 def test_rows_list_every_number_beside_that_of_the_table(noisy):
     rows = noisy.rows()
-    assert set(rows[0]) == {"cluster", "column", "kind", "statistic", "value", "low", "high", "table"}
+    assert set(rows[0]) == {
+        "cluster",
+        "column",
+        "kind",
+        "statistic",
+        "value",
+        "low",
+        "high",
+        "table",
+        "readable",
+    }
     ward = [r for r in rows if (r["cluster"], r["column"], r["statistic"]) == (1, "ward", "Surgery")]
     assert ward[0]["value"] == noisy.share(1, "ward")["Surgery"].value
     assert ward[0]["table"] == noisy.share(None, "ward")["Surgery"].value

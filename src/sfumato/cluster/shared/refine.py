@@ -8,6 +8,7 @@ A cell that covers two clusters is split on the way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -24,7 +25,7 @@ from sfumato.public.cells import CellSynopsis
 from sfumato.public.kmeans import WeightedCells, merged_into
 from sfumato.public.means import mean_stds, shrunk_means, shrunk_stds
 from sfumato.public.models import CentreModel
-from sfumato.public.reach import Reach, distance_edges
+from sfumato.public.reach import Reach, distance_edges, excess
 from sfumato.public.squares import mean_square_of
 
 # Tuned: docs/notes/constants.md#refine
@@ -37,6 +38,9 @@ WITHIN_RADIUS = 0.7  # share of the rows that are not clipped
 LAST_SHARES = (0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # the same for the last round, which takes the best of them
 UNDONE = 0.5  # of the last move: further rounds may still move a centre that far
 ONE_SIDED = 0.3  # of the distance that clipping takes away; the rest cancels
+# Of the errors that are stated: docs/notes/kmeans.md#intervals
+ONE_SIDED_AT_MOST = 0.5
+NEARLY_ALL = 0.9  # clipped rows among all rows, from which on distances are not known
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 MOST = 0.6  # a cell with a larger share of clipped rows is far; on average 0.3 are clipped
 SEEN_ABOVE = 2  # a size is told from zero if it is this many times the noise in it
@@ -182,7 +186,8 @@ def last_round(
     noisy = curator.sums(step, Voronoi(centers), centers, radius * scales)
     cells = _moved(curator.domain, centers, noisy, reach)
     of_noise = mean_stds(noisy.sums, divisors(noisy), noisy.sum_std, noisy.size_std)
-    of_clipping = ONE_SIDED * reach.beyond(radius) * scales[:, None] / root
+    beyond = np.maximum(reach.beyond(radius) * scales, _beyond(noisy, radius * scales, curator.domain.reach))
+    of_clipping = ONE_SIDED_AT_MOST * beyond[:, None] / root
     moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
     spread = np.sqrt(reach.mean_square) * scales
     # Where noise hides how far rows are, a whole group may have been on the other side of a border.
@@ -193,6 +198,22 @@ def last_round(
         center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / root) ** 2),
         size_stds=np.hypot(noisy.size_std, cells.sizes * changed),
     )
+
+
+def _beyond(noisy: NoisySums, radii: FloatArray, most: float) -> FloatArray:
+    """Mean distance by which the rows of each group exceed its radius, as far as clipped rows tell.
+
+    Radii come from distances of all rows. If nearly all rows may lie beyond them, nothing is known: `most`,
+    the reach of the domain. Where noise hides the clipped rows of a group, half and those of all count.
+    """
+    sizes, std = np.maximum(noisy.sizes, 0.0), noisy.size_std
+    of_all = std * math.sqrt(len(sizes))
+    rows = max(float(sizes.sum()), SEEN_ABOVE * of_all, 1.0)
+    share = min(max(float(noisy.clipped.sum()) / rows, 0.0), 1.0)
+    if share + SEEN_ABOVE * of_all / rows >= NEARLY_ALL:
+        return np.full(len(sizes), most)
+    shares = (noisy.clipped + std * (share + 0.5)) / np.maximum(sizes + std, 1.0)
+    return np.minimum(radii * excess(shares), most)
 
 
 def last_radius(reach: Reach, noise: float) -> float:

@@ -7,7 +7,15 @@ from typing import Any
 
 from sfumato.domain.columns import Described
 from sfumato.public.profiles.estimates import Estimate, Tells
+from sfumato.public.profiles.readable import (
+    is_readable_quantile,
+    is_readable_share,
+    is_readable_size,
+    spread,
+)
 from sfumato.public.profiles.wording import iso_date
+
+_Number = tuple[str, str, Any, tuple[Any, Any, Any], bool]  # column, kind, statistic, value, readable
 
 DAYS = 60.0  # bounds that are so far apart: dates are told in days, without a time that looks exact
 QUANTILES = {
@@ -24,7 +32,7 @@ def list_rows(profiles: Tells) -> list[dict[str, Any]]:
     table: dict[tuple[str, Any], Any] = {}
     found = []
     for cluster in (None, *range(profiles.n_clusters)):
-        for column, kind, statistic, three in _numbers(profiles, cluster):
+        for column, kind, statistic, three, is_readable in _numbers(profiles, cluster):
             if cluster is None:
                 table[column, statistic] = three[0]
             found.append(
@@ -37,26 +45,32 @@ def list_rows(profiles: Tells) -> list[dict[str, Any]]:
                     "low": three[1],
                     "high": three[2],
                     "table": table[column, statistic],
+                    "readable": is_readable,
                 }
             )
     return found
 
 
-def _numbers(profiles: Tells, cluster: int | None) -> list[tuple[str, str, Any, tuple[Any, Any, Any]]]:
-    found: list[tuple[str, str, Any, tuple[Any, Any, Any]]] = [("", "size", "rows", profiles.size(cluster))]
+def _numbers(profiles: Tells, cluster: int | None) -> list[_Number]:
+    size = profiles.size(cluster)
+    found: list[_Number] = [("", "size", "rows", size, is_readable_size(size))]
     for column in profiles.columns:
-        name = column.column
-        if column.kind == "level":
+        name, kind = column.column, column.kind
+        if kind == "level":
             shares = profiles.share(cluster, name)
-            found += [(name, column.kind, level, three) for level, three in shares.items()]
+            found += [(name, kind, level, each, is_readable_share(*each)) for level, each in shares.items()]
             continue
-        if column.kind == "cycle":
+        if kind == "cycle":
             told = profiles.direction(cluster, name)
-            found.append((name, column.kind, "mean direction", (told.value, told.low, told.high)))
+            ends = (told.value, told.low, told.high)
+            found.append((name, kind, "mean direction", ends, told.is_clear))
         else:
+            width = spread(profiles, cluster, name)
             for title, q in QUANTILES.items():
-                found.append((name, column.kind, title, _shown(column, profiles.quantile(cluster, name, q))))
-        found.append((name, column.kind, "missing", profiles.missing(cluster, name)))
+                each = profiles.quantile(cluster, name, q)
+                found.append((name, kind, title, _shown(column, each), is_readable_quantile(each, width)))
+        missing = profiles.missing(cluster, name)
+        found.append((name, kind, "missing", missing, is_readable_share(*missing)))
     return found
 
 

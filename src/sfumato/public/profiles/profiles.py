@@ -251,8 +251,9 @@ class Profiles:
     def rows(self) -> list[dict[str, Any]]:
         """All numbers as a list: one entry for each cluster, column, and level or quantile.
 
-        Keys are cluster (None for the whole table), column, kind, statistic, value, low, high, and table: the
-        value of the whole table. Dates are ISO texts.
+        Keys are cluster (None for the whole table), column, kind, statistic, value, low, high, table: the
+        value of the whole table, and readable: whether the value stands out from the noise. If not, take the
+        interval alone. Dates are ISO texts.
         """
         return list_rows(self)
 

@@ -8,12 +8,9 @@ import numpy as np
 
 from sfumato.domain.columns import Described
 from sfumato.public.profiles.estimates import Bars, Estimate, Tells
+from sfumato.public.profiles.readable import is_readable_quantile, is_readable_size, spread
 from sfumato.public.profiles.wording import cycle_in_words, number, on_cycle, percent, quantity, unit_for
 
-UNREADABLE = (
-    0.5  # a median whose interval is wider than twice this part of the table's middle half is not told
-)
-MOST_SIZE_NOISE = 0.5  # a cluster is not described if half its interval is more than this part of its size
 READABLE = 1 / 20  # numbers are not told finer than this part of the table's middle half
 LEAST_SCORE = 0.05  # a column is told only if it sets apart so many of the rows
 LEAST_GAP = 0.02  # a level is told only if its share differs by so much from that elsewhere
@@ -22,7 +19,7 @@ LEAST_GAP = 0.02  # a level is told only if its share differs by so much from th
 def sentence(profiles: Tells, cluster: int, noun: str, labels: Mapping[str, str], most: int) -> str:
     """Size of a cluster and the columns that set it apart, in words."""
     size = profiles.size(cluster)
-    if _half(size) > MOST_SIZE_NOISE * size.value:
+    if not is_readable_size(size):
         return f"Too few {noun} to describe: at most {_count(size.high, size)}."
     told = f"About {number(size.value, unit_for(_half(size), least=1.0))} {noun}"
     told += f" ({_count(size.low, size)} to {_count(size.high, size)})"
@@ -74,15 +71,14 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
     """Median and middle half of numbers or dates."""
     name = column.column
     low, median, high = (profiles.quantile(cluster, name, q) for q in (0.25, 0.5, 0.75))
-    usual = profiles.quantile(None, name, 0.75).value - profiles.quantile(None, name, 0.25).value
-    spread = max(usual, high.value - low.value)
-    if median.high - median.low > UNREADABLE * spread and median.high > median.low and spread > 0:
+    width = spread(profiles, cluster, name)
+    if not is_readable_quantile(median, width):
         return ""
     is_whole = profiles.is_whole(name)
     ends = max(_half(low), _half(high))
     halves = [ends, _half(median), ends]
     if column.kind == "number":
-        halves = [max(half, READABLE * spread) for half in halves]
+        halves = [max(half, READABLE * width) for half in halves]
         halves = _in_order([low.value, median.value, high.value], halves)
     texts = [
         quantity(column, q.value, half, is_whole=is_whole)

@@ -6,6 +6,7 @@ import datetime
 import math
 
 from sfumato.domain.columns import Described
+from sfumato.public.profiles.readable import is_readable_share
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September"]
 MONTHS += ["October", "November", "December"]
@@ -45,19 +46,28 @@ def number(value: float, unit: float) -> str:
 
 
 def percent(share: float, low: float, high: float) -> str:
-    """A share in per cent, rounded to what its interval allows; near 0 and 100, the end of the interval.
+    """A share in per cent, rounded to what its interval allows.
+
+    Near 0 and 100, and if noise alone explains the share or hides it, an end of the interval or both.
 
     Examples
     --------
     >>> percent(0.713, 0.70, 0.72), percent(0.713, 0.6, 0.82), percent(0, 0, 0.013), percent(1, 0.94, 1)
     ('71 %', '70 %', 'under 2 %', 'over 94 %')
+    >>> percent(0.097, 0, 0.195), percent(0.05, 0.01, 0.1), percent(0.6, 0.2, 1), percent(0.5, 0, 1)
+    ('under 20 %', '1 to 10 %', 'over 20 %', 'unknown')
     """
     unit = min(unit_for(50 * (high - low), least=1.0), 10.0)
-    if round(100 * share / unit) * unit >= 100:
-        return f"over {min(math.floor(100 * low / unit) * round(unit), 99)} %"
-    if round(100 * share / unit) == 0:
-        return f"under {max(math.ceil(100 * high / unit - 1e-9) * round(unit), 1)} %"
-    return f"{number(100 * share, unit)} %"
+    least = math.floor(100 * low / unit + 1e-9) * round(unit)
+    most = max(math.ceil(100 * high / unit - 1e-9) * round(unit), 1)
+    is_bare = is_readable_share(share, low, high)
+    if low <= 0 and most >= 100:
+        return "unknown"
+    if low <= 0 or round(100 * share / unit) == 0:
+        return f"under {most} %"
+    if round(100 * share / unit) * unit >= 100 or (most >= 100 and not is_bare):
+        return f"over {min(least, 99)} %"
+    return f"{number(100 * share, unit)} %" if is_bare else f"{least} to {most} %"
 
 
 def as_time(days: float) -> datetime.datetime:
