@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import ALL_ROWS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
-from sfumato.private.aggregates.base import Aggregate, check_columns
+from sfumato.private.aggregates.base import Grouped
 
 SMALLEST_WIDTH = 1e-290  # a box of no width has all its rows in the border bins
 _UNIT = 1024  # scores are integers: one row in the tail of a split counts t / q of these
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals(Aggregate):
+class Marginals(Grouped):
     """Per group and column: number of rows in each of the equal bins of a public box.
 
     Privacy
@@ -48,12 +48,15 @@ class Marginals(Aggregate):
     def zero(self) -> IntArray:
         return np.zeros((*self.low.shape, self.n_bins), dtype=np.int64)
 
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+    @property
+    def n_features(self) -> int:
+        return int(self.low.shape[1])
+
+    def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Count the rows of a block in their bins."""
-        check_columns(rows, self.low.shape[1])
         firsts = np.arange(rows.shape[1], dtype=np.int32) * self.n_bins
         counts = state.reshape(len(state), rows.shape[1] * self.n_bins)
-        _count_marginals(rows, self.partition.index(rows), self.low, self._bins_per_unit, firsts, counts)
+        _count_marginals(rows, groups, self.low, self._bins_per_unit, firsts, counts)
         return state
 
     @cached_property

@@ -13,7 +13,7 @@ from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_s
 from sfumato.domain.blocks import Block, lies_within
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Grouped
 from sfumato.private.aggregates.limbs import LimbSums, carried
 
 # A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above the sum's own norm,
@@ -27,7 +27,7 @@ SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedSums(LimbSums):
+class GroupedSums(Grouped, LimbSums):
     """Per group: counts of rows and of those beyond a public radius, and the sum of displacements.
 
     Displacements are measured from a public origin and clipped to the radius. Column 0 counts rows and column
@@ -80,10 +80,13 @@ class GroupedSums(LimbSums):
     def zero(self) -> IntArray:
         return np.zeros((2, len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)
 
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+    @property
+    def n_features(self) -> int:
+        return int(self.origins.shape[1])
+
+    def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Add the rows of a block to the sums of their groups."""
-        check_columns(rows, self.origins.shape[1])
-        groups, steps = self.partition.index(rows), self.radii / LATTICE_RADIUS
+        steps = self.radii / LATTICE_RADIUS
         add_displacements(rows, groups, self.origins, steps, state[0], COUNT_WEIGHT)
         return carried(state)
 
