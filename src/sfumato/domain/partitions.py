@@ -71,6 +71,11 @@ class Voronoi:
         return np.ascontiguousarray((self.centers - self._origin).T)
 
     @cached_property
+    def _half_squares(self) -> FloatArray:
+        half: FloatArray = (self._columns**2).sum(axis=0) / 2
+        return half
+
+    @cached_property
     def _guesses(self) -> Guesses:
         return guesses_of(np.ascontiguousarray(self.centers), self._origin)
 
@@ -83,13 +88,14 @@ class Voronoi:
         if found is None:
             return self._searched(points)
         unsure = np.flatnonzero(found < 0)
-        found[unsure] = self._searched(points[unsure])
+        if len(unsure):
+            found[unsure] = self._searched(points[unsure])
         return found
 
     def _searched(self, points: FloatArray) -> IntArray:
         """Nearest of all centres."""
         out = np.empty(len(points), dtype=np.int64)
-        fill_nearest(points, self._origin, self._columns, (self._columns**2).sum(axis=0) / 2, out)
+        fill_nearest(points, self._origin, self._columns, self._half_squares, out)
         return out
 
 
@@ -329,9 +335,7 @@ class Further:
     def index(self, rows: FloatArray, leaves: IntArray) -> IntArray:
         """Leaf of each row of the tree, from its earlier leaf. The same as `Tree.index`."""
         projection = self.tree.projection
-        return walk(
-            rows if projection is None else project(rows, projection), self.steps, self.nodes[leaves]
-        )
+        return walk(rows if projection is None else project(rows, projection), self.steps, self.nodes[leaves])
 
 
 @dataclass(frozen=True, eq=False)

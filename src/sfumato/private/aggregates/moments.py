@@ -55,10 +55,6 @@ class _Moments(LimbSums, Generic[P]):
     def sensitivity(self) -> Sensitivity:
         """Sensitivity for one row."""
 
-    @abstractmethod
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Add the rows of a block."""
-
     @property
     def n_features(self) -> int:
         """Number of columns of a row."""
@@ -92,7 +88,7 @@ class _Moments(LimbSums, Generic[P]):
         carried(state)
 
 
-class GroupedMoments(Grouped, _Moments[Partition]):
+class GroupedMoments(_Moments[Partition], Grouped):
     """Per group: counts of rows and of those beyond a public radius, sum and second moments of displacements.
 
     Displacements are measured from a public origin and clipped to the radius: u = displacement / radius has

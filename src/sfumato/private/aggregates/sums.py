@@ -22,8 +22,6 @@ COUNT_WEIGHT = LATTICE_RADIUS // 4
 LEAST_SUM_RADIUS = 1e-290  # the inverse of a lattice step is finite
 LARGEST_UNIT = 2.0**400  # squares stay finite
 MANY_COLUMNS = 64  # from which on four rows at a time are faster than one: measured in 2 to 100 columns
-SHIFT = 1.5 * 2.0**52
-SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +138,7 @@ def _add_wide(
 ) -> None:
     """Four rows at a time, in vector instructions."""
     limit = float(LATTICE_RADIUS - 1)
-    units, integers = np.zeros((4, rows.shape[1])), np.empty(rows.shape[1], dtype=np.int64)
+    units = np.zeros((4, rows.shape[1]))
     for start in range(0, rows.shape[0], 4):
         n_rows = min(4, rows.shape[0] - start)
         for r in range(n_rows):
@@ -152,12 +150,10 @@ def _add_wide(
             group, norm = groups[start + r], math.sqrt(squares[r])
             if group < 0:
                 continue
-            state[group, 0] += weight
-            if norm > limit:
-                state[group, 1] += weight
-            _truncate(units[r], limit / norm if norm > limit else 1.0, integers)
-            for j in range(rows.shape[1]):
-                state[group, 2 + j] += integers[j]
+            sums = state[np.uint64(group)]
+            sums[0] += weight
+            sums[1] += weight if norm > limit else 0
+            _add_truncated(units[r], limit / norm if norm > limit else 1.0, sums[2:])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -179,13 +175,6 @@ def _squares_of_four(rows: FloatArray) -> tuple[float, float, float, float]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _truncate(units: FloatArray, shrink: float, out: IntArray) -> None:
-    """Integer parts of numbers below 2^51 in size, in vector instructions.
-
-    The last 52 bits of 1.5 * 2^52 + n are those of 2^51 + n.
-    """
-    floats = out.view(np.float64)
+def _add_truncated(units: FloatArray, shrink: float, sums: IntArray) -> None:
     for j in range(units.shape[0]):
-        floats[j] = np.trunc(units[j] * shrink) + SHIFT
-    for j in range(units.shape[0]):
-        out[j] -= SHIFT_BITS
+        sums[j] += np.int64(units[j] * shrink)
