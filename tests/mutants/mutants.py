@@ -32,8 +32,8 @@ NO_NOISE = [
     Mutant(
         "no noise where nobody is",
         "curator.curator",
-        "return Noisy(raw + self._noise(record, raw), record)",
-        "return Noisy(np.where(raw == 0, 0, raw + self._noise(record, raw)), record)",
+        "return Noisy(noisy, record)",
+        "return Noisy(np.where(raw == 0, 0, noisy), record)",
         (CURATOR + "each_step_gets_its_own_noise",),
     ),
     Mutant(
