@@ -32,8 +32,8 @@ NO_NOISE = [
     Mutant(
         "no noise where nobody is",
         "curator.curator",
-        "return Noisy(raw + self._noise(record, raw), record)",
-        "return Noisy(np.where(raw == 0, 0, raw + self._noise(record, raw)), record)",
+        "return Noisy(noisy, record)",
+        "return Noisy(np.where(raw == 0, 0, noisy), record)",
         (CURATOR + "each_step_gets_its_own_noise",),
     ),
     Mutant(
@@ -492,9 +492,9 @@ LEAKS = [
     Mutant(
         "rows on disk",
         "private.engines.memory",
-        "return add_rows(aggregate, aggregate.zero(), rows, self.domain)",
-        "len(rows) and np.save(__import__('tempfile').mkstemp()[1], rows);"
-        " return add_rows(aggregate, aggregate.zero(), rows, self.domain)",
+        "folds = [partial(stretch.fold, aggregate, is_kept) for stretch in self._stretches]",
+        "len(self.rows) and np.save(__import__('tempfile').mkstemp()[1], self.rows);"
+        " folds = [partial(stretch.fold, aggregate, is_kept) for stretch in self._stretches]",
         (CONTROL + "rows_in_memory[LloydKMeans-no row, one row]",),
     ),
 ]

@@ -311,7 +311,9 @@ class Curator(Questions):
         return self._view[1]
 
     def _noisy(self, record: Record, raw: IntArray) -> Noisy:
-        return Noisy(raw + self._noise(record, raw), record)
+        noisy = self._noise(record, raw)
+        noisy += raw
+        return Noisy(noisy, record)
 
     def _noisy_limbs(self, record: Record, raw: IntArray) -> Noisy:
         raw_low, raw_high = raw

@@ -129,6 +129,8 @@ def _fill_sure(
     """Fill `out` with the guess for each row that is within the limit of its centre, else with -1."""
     for first in range(0, rows.shape[0], TOGETHER):
         few, some = rows[first : first + TOGETHER], out[first : first + TOGETHER]
+        for i in range(some.size):
+            some[i] = 0
         take_steps(few, columns, thresholds, children, depth, some)
         for i in range(some.size):
             center = np.uint64(node_centers[np.uint64(some[i])])

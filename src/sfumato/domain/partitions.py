@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.domain.arrays import FloatArray, IntArray
 from sfumato.domain.guesses import Guesses, guesses_of
 from sfumato.domain.row_products import fill_nearest, project
-from sfumato.domain.walks import Steps, steps_of, walk
+from sfumato.domain.walks import Steps, steps_below, steps_of, walk
 from sfumato.errors import ParameterError
 
 # Which second moments of a group are told apart: all, those along columns, or their sum.
@@ -71,6 +71,11 @@ class Voronoi:
         return np.ascontiguousarray((self.centers - self._origin).T)
 
     @cached_property
+    def _half_squares(self) -> FloatArray:
+        half: FloatArray = (self._columns**2).sum(axis=0) / 2
+        return half
+
+    @cached_property
     def _guesses(self) -> Guesses:
         return guesses_of(np.ascontiguousarray(self.centers), self._origin)
 
@@ -83,13 +88,14 @@ class Voronoi:
         if found is None:
             return self._searched(points)
         unsure = np.flatnonzero(found < 0)
-        found[unsure] = self._searched(points[unsure])
+        if len(unsure):
+            found[unsure] = self._searched(points[unsure])
         return found
 
     def _searched(self, points: FloatArray) -> IntArray:
         """Nearest of all centres."""
         out = np.empty(len(points), dtype=np.int64)
-        fill_nearest(points, self._origin, self._columns, (self._columns**2).sum(axis=0) / 2, out)
+        fill_nearest(points, self._origin, self._columns, self._half_squares, out)
         return out
 
 
@@ -281,6 +287,28 @@ class Tree:
     def _steps(self) -> Steps:
         return steps_of(self.columns, self.thresholds, self.children)
 
+    def further(self, before: Tree) -> Further | None:
+        """How rows get from the leaves of a tree from which this one grew to its own; None for other trees.
+
+        Parameters
+        ----------
+        before : Tree
+            Its nodes must be the first of this one. Then the way to each of its leaves is the same here.
+        """
+        n = len(before.columns)
+        is_inner = before.children >= 0
+        grew = (
+            self.projection is before.projection
+            and np.array_equal(self.columns[:n], before.columns)
+            and np.array_equal(self.thresholds[:n], before.thresholds)
+            and np.array_equal(self.children[:n][is_inner], before.children[is_inner])
+        )
+        if not grew or len(self.columns) == n:
+            return None
+        nodes = np.zeros(before.n_cells, dtype=np.int64)
+        nodes[-1 - before.children[~is_inner]] = self._steps.children[: 2 * n].reshape(n, 2)[~is_inner]
+        return Further(self, nodes, steps_below(self._steps, nodes))
+
     def split(self, leaves: IntArray, columns: IntArray, thresholds: FloatArray) -> Tree:
         """Cut some leaves in two. The left half keeps the leaf's number; right halves get the next ones."""
         first_node, first_leaf = len(self.columns), self.n_cells
@@ -297,6 +325,20 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
+class Further:
+    """The last steps of a walk down a tree, from the leaves of an earlier one."""
+
+    tree: Tree
+    nodes: IntArray  # of the tree, at which rows of each earlier leaf begin
+    steps: Steps
+
+    def index(self, rows: FloatArray, leaves: IntArray) -> IntArray:
+        """Leaf of each row of the tree, from its earlier leaf. The same as `Tree.index`."""
+        projection = self.tree.projection
+        return walk(rows if projection is None else project(rows, projection), self.steps, self.nodes[leaves])
+
+
+@dataclass(frozen=True, eq=False)
 class Subset:
     """Some groups of a partition, renumbered. Rows of the other groups are in none."""
 
@@ -310,10 +352,13 @@ class Subset:
 
     def index(self, rows: FloatArray) -> IntArray:
         """Group of each row, or -1."""
-        numbers = np.full(self.partition.n_cells, -1, dtype=np.int64)
+        return self.renumbered(self.partition.index(rows))
+
+    def renumbered(self, groups: IntArray) -> IntArray:
+        """The groups of rows in the whole partition as groups of this one, or -1."""
+        numbers = np.full(self.partition.n_cells + 1, -1, dtype=np.int64)  # the last for rows in none
         numbers[self.groups] = np.arange(len(self.groups))
-        inner = self.partition.index(rows)
-        return np.where(inner < 0, -1, numbers[inner])
+        return numbers[groups]
 
 
 def _check(name: str, array: FloatArray, *shape: int) -> None:

@@ -39,11 +39,27 @@ def steps_of(columns: IntArray, thresholds: FloatArray, children: IntArray) -> S
     )
 
 
-def walk(rows: FloatArray, steps: Steps) -> IntArray:
-    """Leaf of each row: it goes left where its column is below the threshold."""
-    out = np.empty(len(rows), dtype=np.int64)
+def walk(rows: FloatArray, steps: Steps, starts: IntArray | None = None) -> IntArray:
+    """Leaf of each row: it goes left where its column is below the threshold.
+
+    Parameters
+    ----------
+    rows : float array of shape (n, d)
+    steps : Steps
+    starts : int array of shape (n,), optional
+        Node at which each row begins, with `steps.depth` steps to the farthest leaf. By default, the first.
+    """
+    out = np.zeros(len(rows), dtype=np.int64) if starts is None else starts.copy()
     _fill_leaves(rows, *steps, out)
     return out
+
+
+def steps_below(steps: Steps, nodes: IntArray) -> Steps:
+    """The same steps, as many as rows take that begin at some of the nodes."""
+    left = np.zeros(len(steps.columns), dtype=np.int64)
+    for node in range(steps.n_inner - 1, -1, -1):  # children come after their parents
+        left[node] = 1 + max(left[steps.children[2 * node]], left[steps.children[2 * node + 1]])
+    return steps._replace(depth=int(left[nodes].max()))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -72,9 +88,7 @@ def take_steps(
     depth: int,
     out: IntArray,
 ) -> None:
-    """Node at which each of a few rows ends. There is no branch: a row that is at its leaf stays there."""
-    for i in range(out.size):
-        out[i] = 0
+    """Move each of a few rows on from its node. There is no branch: a row that is at its leaf stays there."""
     for _ in range(depth):
         for i in range(out.size):
             node = np.uint64(out[i])

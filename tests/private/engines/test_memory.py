@@ -117,6 +117,10 @@ def test_rows_are_not_changed(rows):
     assert (rows == before).all()
 
 
+def keeps_rows(engine):
+    return any("kept" in vars(stretch) for stretch in engine._stretches)
+
+
 @pytest.mark.parametrize("outside", ["clip", "drop"])
 @pytest.mark.parametrize("n", [0, 5, 9000])
 def test_kept_blocks_give_the_same_states(rows, monkeypatch, outside, n):
@@ -126,7 +130,7 @@ def test_kept_blocks_give_the_same_states(rows, monkeypatch, outside, n):
         monkeypatch.setattr(memory, "KEPT_BYTES", limit)
         engine = MemoryEngine(rows[:n], domain)
         states[limit] = [engine.fold(aggregate) for aggregate in aggregates]
-        assert ("_kept" in vars(engine)) == (limit > 0)
+        assert keeps_rows(engine) == (limit > 0)
     for streamed, kept in zip(*states.values(), strict=True):
         assert (streamed == kept).all()
 
@@ -134,7 +138,7 @@ def test_kept_blocks_give_the_same_states(rows, monkeypatch, outside, n):
 def test_a_table_is_kept_from_the_second_fold_on_if_it_is_small(rows, monkeypatch):
     engine = MemoryEngine(rows, DOMAIN)
     engine.fold(RowCount())
-    assert "_kept" not in vars(engine)  # most tables of the density methods are asked about once
+    assert not keeps_rows(engine)  # most tables of the density methods are asked about once
     first, second = Blocks(), Blocks()
     engine.fold(first)
     engine.fold(second)
@@ -144,24 +148,33 @@ def test_a_table_is_kept_from_the_second_fold_on_if_it_is_small(rows, monkeypatc
     large = MemoryEngine(rows.astype(np.float32), DOMAIN)  # by what is kept, not by what is given
     for _ in range(3):
         large.fold(RowCount())
-    assert "_kept" not in vars(large)
+    assert not keeps_rows(large)
 
 
 def test_images_of_admitted_rows_are_not_kept_again(rows):
     engine = MemoryEngine(rows, None)
     for _ in range(3):
         engine.fold(RowCount())
-    assert "_kept" not in vars(engine)
+    assert not keeps_rows(engine)
+
+
+def test_kept_rows_are_not_those_of_the_table(rows):
+    inside = rows.clip(-1, 1)
+    engine = MemoryEngine(inside, DOMAIN)
+    engine.fold(RowCount())
+    before = engine.fold(CellCounts(GRID)).copy()
+    inside[:] = np.nan
+    assert (engine.fold(CellCounts(GRID)) == before).all()
 
 
 def test_nothing_is_kept_after_a_fit(rows, monkeypatch):
-    engines, clipped = [], MemoryEngine._clipped
+    stretches, fold = [], memory._Stretch.fold
 
-    def noted(self, rows):
-        engines.append(weakref.ref(self))
-        return clipped(self, rows)
+    def noted(self, aggregate, is_kept):
+        stretches.append(weakref.ref(self))
+        return fold(self, aggregate, is_kept)
 
-    monkeypatch.setattr(MemoryEngine, "_clipped", noted)
+    monkeypatch.setattr(memory._Stretch, "fold", noted)
     DPM(2, bounds=(-1, 1), max_depth=2, random_state=0).fit(rows)
-    assert engines
-    assert [engine() for engine in engines] == [None] * len(engines)
+    assert stretches
+    assert [stretch() for stretch in stretches] == [None] * len(stretches)

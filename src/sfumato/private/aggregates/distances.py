@@ -11,13 +11,13 @@ from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import Aggregate, check_columns
+from sfumato.private.aggregates.base import Grouped
 
 LEAST_SCALE, LARGEST_SCALE = 1e-145, 1e145  # their squares neither vanish nor overflow
 
 
 @dataclass(frozen=True, eq=False)
-class Distances(Aggregate):
+class Distances(Grouped):
     """Histogram of rows by distance from the public origin of their group, over all groups together.
 
     Bin b counts distances in [edges[b-1], edges[b]), with 0 and infinity at the ends. If scales are given, a
@@ -51,10 +51,12 @@ class Distances(Aggregate):
     def zero(self) -> IntArray:
         return np.zeros(len(self.edges) + 1, dtype=np.int64)
 
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+    @property
+    def n_features(self) -> int:
+        return int(self.origins.shape[1])
+
+    def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Count the rows of a block at their distances."""
-        check_columns(rows, self.origins.shape[1])
-        groups = self.partition.index(rows)
         _count_distances(rows, groups, self.origins, self._scales**2, self.edges**2, state)
         return state
 

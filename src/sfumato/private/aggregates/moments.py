@@ -14,7 +14,7 @@ from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Grouped, check_columns
 from sfumato.private.aggregates.limbs import LimbSums, carried
 from sfumato.private.aggregates.products import PRODUCT_WEIGHT, SQUARE_WEIGHT, add_products
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, add_displacements
@@ -55,10 +55,6 @@ class _Moments(LimbSums, Generic[P]):
     def sensitivity(self) -> Sensitivity:
         """Sensitivity for one row."""
 
-    @abstractmethod
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
-        """Add the rows of a block."""
-
     @property
     def n_features(self) -> int:
         """Number of columns of a row."""
@@ -92,7 +88,7 @@ class _Moments(LimbSums, Generic[P]):
         carried(state)
 
 
-class GroupedMoments(_Moments[Partition]):
+class GroupedMoments(_Moments[Partition], Grouped):
     """Per group: counts of rows and of those beyond a public radius, sum and second moments of displacements.
 
     Displacements are measured from a public origin and clipped to the radius: u = displacement / radius has
@@ -133,10 +129,9 @@ class GroupedMoments(_Moments[Partition]):
     def sensitivity(self) -> Sensitivity:
         return self.sensitivity_in(self.n_features, self.shape)
 
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+    def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Add the rows of a block to the moments of their groups."""
-        check_columns(rows, self.n_features)
-        self._add(state, rows, self.partition.index(rows), np.ones((len(rows), 1)))
+        self._add(state, rows, groups, np.ones((len(rows), 1)))
         return state
 
 

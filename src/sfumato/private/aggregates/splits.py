@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import ALL_ROWS, FloatArray, IntArray, check_shape
 from sfumato.domain.partitions import Partition
-from sfumato.private.aggregates.base import Aggregate, check_columns
+from sfumato.private.aggregates.base import Grouped
 
 SMALLEST_WIDTH = 1e-290  # a box of no width has all its rows in the border bins
 _UNIT = 1024  # scores are integers: one row in the tail of a split counts t / q of these
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals(Aggregate):
+class Marginals(Grouped):
     """Per group and column: number of rows in each of the equal bins of a public box.
 
     Privacy
@@ -48,12 +48,15 @@ class Marginals(Aggregate):
     def zero(self) -> IntArray:
         return np.zeros((*self.low.shape, self.n_bins), dtype=np.int64)
 
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+    @property
+    def n_features(self) -> int:
+        return int(self.low.shape[1])
+
+    def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Count the rows of a block in their bins."""
-        check_columns(rows, self.low.shape[1])
         firsts = np.arange(rows.shape[1], dtype=np.int32) * self.n_bins
         counts = state.reshape(len(state), rows.shape[1] * self.n_bins)
-        _count_marginals(rows, self.partition.index(rows), self.low, self._bins_per_unit, firsts, counts)
+        _count_marginals(rows, groups, self.low, self._bins_per_unit, firsts, counts)
         return state
 
     @cached_property
@@ -189,22 +192,27 @@ def _score_splits(
     slopes: tuple[int, int, int],
     out: IntArray,
 ) -> None:
+    """Score all splits. Loops over those of a column have no branch: processors score several at once."""
     n_bins = counts.shape[2]
     tail_slope, inner_slope, emptiness = slopes
     most = 2**61 // max(1, emptiness)  # more rows than this count as so many, and no score overflows
-    below = np.empty(n_bins + 1, dtype=np.int64)
+    # Rows before each bin, with as many bins again on both sides: no interval ends beyond them.
+    below = np.zeros(3 * n_bins + 1, dtype=np.int64)
     for g in range(counts.shape[0]):
         for j in range(counts.shape[1]):
-            below[0] = 0
             for b in range(n_bins):
-                below[b + 1] = below[b] + counts[g, j, b]
-            for b in range(1, n_bins):
-                smaller = max(0, min(below[b], sizes[g] - below[b]))
+                below[n_bins + b + 1] = below[n_bins + b] + counts[g, j, b]
+            below[2 * n_bins :] = below[2 * n_bins]
+            scores = out[g, j]
+            for b in range(n_bins - 1):
+                scores[b] = -(2**62)
+            for w in range(halves.shape[2]):
+                half, gain = halves[g, j, w], bonus[g, w]
+                first, last = below[n_bins + 1 - half :], below[n_bins + 1 + half :]
+                for b in range(n_bins - 1):
+                    scores[b] = max(scores[b], gain - emptiness * min(last[b] - first[b], most))
+            rows = below[n_bins + 1 :]
+            for b in range(n_bins - 1):
+                smaller = max(0, min(rows[b], sizes[g] - rows[b]))
                 in_tail = min(smaller, tails[g])
-                balance = tail_slope * in_tail + inner_slope * (smaller - in_tail)
-                best = np.int64(-(2**62))
-                for w in range(halves.shape[2]):
-                    first, last = max(0, b - halves[g, j, w]), min(n_bins, b + halves[g, j, w])
-                    within = min(below[last] - below[first], most)
-                    best = max(best, bonus[g, w] - emptiness * within)
-                out[g, j, b - 1] = balance + best
+                scores[b] += tail_slope * in_tail + inner_slope * (smaller - in_tail)

@@ -13,7 +13,7 @@ from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_s
 from sfumato.domain.blocks import Block, lies_within
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
-from sfumato.private.aggregates.base import check_columns
+from sfumato.private.aggregates.base import Grouped
 from sfumato.private.aggregates.limbs import LimbSums, carried
 
 # A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above the sum's own norm,
@@ -22,12 +22,10 @@ COUNT_WEIGHT = LATTICE_RADIUS // 4
 LEAST_SUM_RADIUS = 1e-290  # the inverse of a lattice step is finite
 LARGEST_UNIT = 2.0**400  # squares stay finite
 MANY_COLUMNS = 64  # from which on four rows at a time are faster than one: measured in 2 to 100 columns
-SHIFT = 1.5 * 2.0**52
-SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedSums(LimbSums):
+class GroupedSums(Grouped, LimbSums):
     """Per group: counts of rows and of those beyond a public radius, and the sum of displacements.
 
     Displacements are measured from a public origin and clipped to the radius. Column 0 counts rows and column
@@ -80,10 +78,13 @@ class GroupedSums(LimbSums):
     def zero(self) -> IntArray:
         return np.zeros((2, len(self.origins), 2 + self.origins.shape[1]), dtype=np.int64)
 
-    def add(self, state: IntArray, rows: FloatArray) -> IntArray:
+    @property
+    def n_features(self) -> int:
+        return int(self.origins.shape[1])
+
+    def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Add the rows of a block to the sums of their groups."""
-        check_columns(rows, self.origins.shape[1])
-        groups, steps = self.partition.index(rows), self.radii / LATTICE_RADIUS
+        steps = self.radii / LATTICE_RADIUS
         add_displacements(rows, groups, self.origins, steps, state[0], COUNT_WEIGHT)
         return carried(state)
 
@@ -137,7 +138,7 @@ def _add_wide(
 ) -> None:
     """Four rows at a time, in vector instructions."""
     limit = float(LATTICE_RADIUS - 1)
-    units, integers = np.zeros((4, rows.shape[1])), np.empty(rows.shape[1], dtype=np.int64)
+    units = np.zeros((4, rows.shape[1]))
     for start in range(0, rows.shape[0], 4):
         n_rows = min(4, rows.shape[0] - start)
         for r in range(n_rows):
@@ -149,12 +150,10 @@ def _add_wide(
             group, norm = groups[start + r], math.sqrt(squares[r])
             if group < 0:
                 continue
-            state[group, 0] += weight
-            if norm > limit:
-                state[group, 1] += weight
-            _truncate(units[r], limit / norm if norm > limit else 1.0, integers)
-            for j in range(rows.shape[1]):
-                state[group, 2 + j] += integers[j]
+            sums = state[np.uint64(group)]
+            sums[0] += weight
+            sums[1] += weight if norm > limit else 0
+            _add_truncated(units[r], limit / norm if norm > limit else 1.0, sums[2:])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -176,13 +175,6 @@ def _squares_of_four(rows: FloatArray) -> tuple[float, float, float, float]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _truncate(units: FloatArray, shrink: float, out: IntArray) -> None:
-    """Integer parts of numbers below 2^51 in size, in vector instructions.
-
-    The last 52 bits of 1.5 * 2^52 + n are those of 2^51 + n.
-    """
-    floats = out.view(np.float64)
+def _add_truncated(units: FloatArray, shrink: float, sums: IntArray) -> None:
     for j in range(units.shape[0]):
-        floats[j] = np.trunc(units[j] * shrink) + SHIFT
-    for j in range(units.shape[0]):
-        out[j] -= SHIFT_BITS
+        sums[j] += np.int64(units[j] * shrink)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from itertools import pairwise
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain import Domain, FloatArray, IntArray
-from sfumato.private.aggregates.base import Aggregate
-from sfumato.private.engines.base import N_THREADS, add_rows, admitted_blocks
+from sfumato.private.aggregates.base import Aggregate, Grouped
+from sfumato.private.engines.base import N_THREADS, admitted_blocks
+from sfumato.private.engines.known_groups import KnownGroups
 from sfumato.private.engines.threads import on_threads
 
 FEW_VALUES = 2**14  # to hand these to another thread takes longer than to fold them
 KEPT_BYTES = 2**25  # of clipped rows: a larger table is clipped anew for every fold
+KEPT_GROUPS = 2**21  # rows, of 2 bytes each: the groups of a larger table are found anew for every fold
 
 T = TypeVar("T")
 
@@ -29,9 +31,10 @@ class MemoryEngine:
     Each thread folds one stretch of the array; kernels release the interpreter lock. Rows are clipped block
     by block, so no aggregate ever sees one outside the domain. At the second fold, the clipped blocks of a
     table of up to `KEPT_BYTES` are kept for the next ones, as long as the engine lives: to the end of a fit.
+    So are the groups of up to `KEPT_GROUPS` rows under the last partition.
 
-    Extra memory: one state and one block of rows per thread, and what is kept. Whether rows are kept depends
-    on the shape of the table alone.
+    Extra memory: one state and one block of rows per thread, and what is kept. Whether rows and groups are
+    kept depends on the shape of the table alone.
     """
 
     rows: NDArray[np.generic]  # (n, d); finite numbers
@@ -46,32 +49,40 @@ class MemoryEngine:
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""
         self._n_folds += 1
-        if self._n_folds > 1 and self.domain is not None and 8 * self.rows.size <= KEPT_BYTES:
-            folds = [partial(_fold_blocks, aggregate, blocks) for blocks in self._kept]
-        else:
-            folds = [partial(self._fold_stretch, aggregate, rows) for rows in self._stretches()]
+        is_kept = self._n_folds > 1 and self.domain is not None and 8 * self.rows.size <= KEPT_BYTES
+        folds = [partial(stretch.fold, aggregate, is_kept) for stretch in self._stretches]
         return reduce(aggregate.merge, _run(folds))
 
-    def _stretches(self) -> list[NDArray[np.generic]]:
+    @cached_property
+    def _stretches(self) -> list[_Stretch]:
         """The part of the table that each thread folds."""
         n_threads = 1 if self.rows.size <= FEW_VALUES else N_THREADS
         borders = np.linspace(0, len(self.rows), n_threads + 1).astype(np.int64)
-        return [self.rows[start:stop] for start, stop in pairwise(borders)]
+        known = [KnownGroups() if len(self.rows) <= KEPT_GROUPS else None for _ in range(n_threads)]
+        parts = [self.rows[start:stop] for start, stop in pairwise(borders)]
+        return [_Stretch(rows, self.domain, groups) for rows, groups in zip(parts, known, strict=True)]
 
-    def _fold_stretch(self, aggregate: Aggregate, rows: NDArray[np.generic]) -> IntArray:
-        return add_rows(aggregate, aggregate.zero(), rows, self.domain)
+
+@dataclass(eq=False)
+class _Stretch:
+    """A part of a table, and what is kept of it between folds. Private: it leaves only into an aggregate."""
+
+    rows: NDArray[np.generic]
+    domain: Domain | None
+    known: KnownGroups | None
+
+    def fold(self, aggregate: Aggregate, is_kept: bool) -> IntArray:
+        """State over these rows, clipped anew or taken from what is kept."""
+        blocks: Iterable[FloatArray] = self.kept if is_kept else admitted_blocks(self.rows, self.domain)
+        if self.known is not None and isinstance(aggregate, Grouped):
+            return self.known.fold(aggregate, blocks)
+        return reduce(aggregate.add, blocks, aggregate.zero())
 
     @cached_property
-    def _kept(self) -> list[list[FloatArray]]:
-        """Clipped blocks of each stretch. Private: they never leave this file but into an aggregate."""
-        return _run([partial(self._clipped, rows) for rows in self._stretches()])
-
-    def _clipped(self, rows: NDArray[np.generic]) -> list[FloatArray]:
-        return list(admitted_blocks(rows, self.domain))
-
-
-def _fold_blocks(aggregate: Aggregate, blocks: list[FloatArray]) -> IntArray:
-    return reduce(aggregate.add, blocks, aggregate.zero())
+    def kept(self) -> list[FloatArray]:
+        """Clipped blocks: copies, because the table itself may be changed between two folds."""
+        blocks = admitted_blocks(self.rows, self.domain)
+        return [block.copy() if np.may_share_memory(block, self.rows) else block for block in blocks]
 
 
 def _run(works: Sequence[Callable[[], T]]) -> list[T]:

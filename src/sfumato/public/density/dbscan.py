@@ -116,7 +116,7 @@ def dbscan(
     shape = tuple(m * stencils.parts for m in histogram.grid.shape)
     offsets = near_offsets(d, stencils.radius * stencils.parts)
     highest = levels.floor + levels.depth if valleys else float(levels.report)
-    tree = grow_peak_tree(cells, scores, shape, offsets, highest)
+    tree = grow_peak_tree(cells, sums, shape, offsets, highest)
     labels = tree.clusters((tree.parents < 0) | (tree.heights - tree.saddles >= levels.depth))
     spread = max(noise_of_sum(histogram, stencils.size()), 1.0)
     borders = np.full(int(labels.max(initial=-1)) + 1, float(levels.report))

@@ -34,7 +34,8 @@ class _Blocks(NamedTuple):
     n_blocks: IntArray  # along each column
     offsets: IntArray  # (n_parts, largest stencil): flat offsets within a block
     sizes: IntArray  # (n_parts,): cells in each stencil
-    part_of: IntArray  # (n_parts, d): position of each part in its cell
+    strides: IntArray  # of the refined grid
+    part_at: IntArray  # (n_parts,): place of each part on the refined grid, from the first of its cell
 
 
 class _Groups(NamedTuple):
@@ -90,8 +91,11 @@ def _blocks(shape: tuple[int, ...], stencils: Stencils) -> _Blocks:
         row[: len(own)] = own
     cells = np.array(shape, dtype=np.int64)
     sizes = np.array([len(own) for own in flat], dtype=np.int64)
-    part_of = np.array(list(product(range(stencils.parts), repeat=d)), dtype=np.int64)
-    return _Blocks(side, margin, width, stencils.parts, cells, -(-cells // side), offsets, sizes, part_of)
+    along = np.append(stencils.parts * cells[1:], 1)
+    refined = np.cumprod(along[::-1])[::-1].astype(np.int64)
+    part_at = np.array(list(product(range(stencils.parts), repeat=d)), dtype=np.int64) @ refined
+    n_blocks = -(-cells // side)
+    return _Blocks(side, margin, width, stencils.parts, cells, n_blocks, offsets, sizes, refined, part_at)
 
 
 def _groups(cells: IntArray, counts: IntArray, blocks: _Blocks) -> _Groups:
@@ -117,7 +121,7 @@ def _collect(
     scan: Callable[[int, IntArray, IntArray], tuple[int, int]], n_todo: int, blocks: _Blocks
 ) -> tuple[IntArray, IntArray]:
     """Run a kernel until all blocks are done. It stops whenever its output might not fit."""
-    room = max(_FIRST_ROOM, blocks.side ** len(blocks.shape) * len(blocks.part_of))
+    room = max(_FIRST_ROOM, blocks.side ** len(blocks.shape) * len(blocks.part_at))
     parts, sums = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     done = 0
     while done < n_todo:
@@ -142,7 +146,7 @@ def _scan_dense(
     sums: IntArray,
 ) -> tuple[int, int]:
     """Scan blocks of a dense histogram; return how far it got and how many parts were found."""
-    most = blocks.side**blocks.shape.size * blocks.part_of.shape[0]
+    most = blocks.side**blocks.shape.size * blocks.part_at.size
     corner = np.zeros(blocks.shape.size, dtype=np.int64)
     n_found = 0
     for key in range(first, n_todo):
@@ -165,7 +169,7 @@ def _scan_sparse(
     sums: IntArray,
 ) -> tuple[int, int]:
     """Scan the blocks in which a sparse histogram has cells, like `_scan_dense`."""
-    most = blocks.side**blocks.shape.size * blocks.part_of.shape[0]
+    most = blocks.side**blocks.shape.size * blocks.part_at.size
     corner = np.zeros(blocks.shape.size, dtype=np.int64)
     n_found = 0
     for group in range(first, groups.keys.size):
@@ -226,41 +230,49 @@ def _scan(
     sums: IntArray,
     n_found: int,
 ) -> int:
-    """Sum the stencils of those cells of one block whose box has enough counts."""
-    d = corner.size
+    """Sum the stencils of those cells of one block whose box has enough counts, run by run."""
+    last = corner.size - 1
     local = scratch[0]
-    bound = scratch[_box_sums(blocks, d, scratch)]
-    for cell in range(blocks.side**d):
-        rest, place, stride, inside = cell, np.int64(0), np.int64(1), True
-        for j in range(d - 1, -1, -1):
+    bound = scratch[_box_sums(blocks, corner.size, scratch)]
+    n_along = min(blocks.side, blocks.shape[last] - corner[last])
+    for run in range(blocks.side**last):
+        # Where the run begins: in the block with its margin, and on the refined grid.
+        rest, place, stride, inside = run, np.int64(blocks.margin), blocks.width, True
+        home = corner[last] * blocks.parts
+        for j in range(last - 1, -1, -1):
             along = rest % blocks.side
             rest //= blocks.side
             place += (along + blocks.margin) * stride
             stride *= blocks.width
             inside &= corner[j] + along < blocks.shape[j]
-        if not inside or bound[place] < least:
-            continue
-        for part in range(blocks.part_of.shape[0]):
-            total = np.int64(0)
-            for k in range(blocks.sizes[part]):
-                total += local[place + blocks.offsets[part, k]]
-            if total >= least:
-                found[n_found] = _part_index(blocks, corner, cell, part)
-                sums[n_found] = total
-                n_found += 1
+            home += (corner[j] + along) * blocks.parts * blocks.strides[j]
+        for i in range(n_along if inside else 0):
+            if bound[place + i] >= least:
+                cell = home + i * blocks.parts
+                n_found = _sum_parts(blocks, local, place + i, cell, least, found, sums, n_found)
     return n_found
 
 
 @numba.njit(cache=True, nogil=True)
-def _part_index(blocks: _Blocks, corner: IntArray, cell: int, part: int) -> int:
-    """Flat index of a part on the refined grid."""
-    flat, stride = np.int64(0), np.int64(1)
-    for j in range(corner.size - 1, -1, -1):
-        along = (corner[j] + cell % blocks.side) * blocks.parts + blocks.part_of[part, j]
-        flat += along * stride
-        stride *= blocks.shape[j] * blocks.parts
-        cell //= blocks.side
-    return int(flat)
+def _sum_parts(
+    blocks: _Blocks,
+    local: IntArray,
+    place: int,
+    cell: int,
+    least: int,
+    found: IntArray,
+    sums: IntArray,
+    n_found: int,
+) -> int:
+    """Sum the stencils of the parts of one cell."""
+    for part in range(blocks.part_at.size):
+        total = np.int64(0)
+        for k in range(blocks.sizes[part]):
+            total += local[place + blocks.offsets[part, k]]
+        if total >= least:
+            found[n_found], sums[n_found] = cell + blocks.part_at[part], total
+            n_found += 1
+    return n_found
 
 
 @numba.njit(cache=True, nogil=True)
@@ -276,11 +288,12 @@ def _box_sums(blocks: _Blocks, d: int, scratch: IntArray) -> int:
     stride = 1
     for _ in range(d):
         reach = blocks.margin * stride
-        for i in range(reach, n - reach):
-            total = np.int64(0)
-            for k in range(i - reach, i + reach + 1, stride):
-                total += scratch[source, k]
-            scratch[target, i] = total
+        sums = scratch[target, reach : n - reach]
+        sums[:] = 0
+        for first in range(0, 2 * reach + 1, stride):  # one loop per cell of a box: quick, several at once
+            counts = scratch[source, first : first + sums.size]
+            for i in range(sums.size):
+                sums[i] += counts[i]
         stride *= blocks.width
         source, target = target, source
     return source

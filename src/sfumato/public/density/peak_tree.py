@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
 
-_FREE = -1  # marks an empty slot of a table
+_FREE = -1  # marks an empty slot of a hash table
 _SMALL_GRID = 2**25  # cells: up to 128 MB a table of all cells is used
 _NEIGHBOURS_AT_A_TIME = 2**24  # 64 MB: in many columns, the neighbours of all cells would take gigabytes
 
@@ -66,7 +66,11 @@ class PeakTree:
 
 
 def grow_peak_tree(
-    cells: IntArray, scores: FloatArray, shape: tuple[int, ...], offsets: IntArray, flat_from: float = np.inf
+    cells: IntArray,
+    scores: FloatArray | IntArray,
+    shape: tuple[int, ...],
+    offsets: IntArray,
+    flat_from: float = np.inf,
 ) -> PeakTree:
     """Merge tree of scored cells of a grid.
 
@@ -88,9 +92,8 @@ def grow_peak_tree(
     neighbours need checking: a step across the face towards any neighbour is at least as near to it
     (docs/proofs/dbscan.md, Lemma 4).
     """
-    scores = np.minimum(scores, flat_from)
-    order = np.argsort(-scores, kind="stable")
-    n = len(order)
+    order = _highest_first(scores, flat_from)
+    scores, n = np.minimum(scores, flat_from), len(order)
     ranked, ranked_scores = cells[order], scores[order]
     n_flat = int(np.count_nonzero(scores >= flat_from))
     sides, table = np.array(shape, dtype=np.int64), _table(ranked, math.prod(shape))
@@ -116,11 +119,20 @@ def grow_peak_tree(
     return PeakTree(ranked_scores[tops], saddles[tops], number[parents[tops]], peaks, bulks[tops])
 
 
+def _highest_first(scores: FloatArray | IntArray, flat_from: float) -> IntArray:
+    """Order of scores from the highest down, ties as they come; quick for whole numbers close together."""
+    if scores.dtype != np.int64 or not len(scores) or math.isinf(flat_from):
+        return np.argsort(-np.minimum(scores, flat_from), kind="stable")
+    keys = np.minimum(scores, math.ceil(flat_from))
+    below = keys.max() - keys
+    return np.argsort(below.astype(np.uint16) if below.max() < 2**16 else below, kind="stable")
+
+
 def _table(cells: IntArray, n_cells: int) -> NDArray[Any]:
     """Map from flat index to rank: an array for a small grid, otherwise a hash table with a pair per line."""
     if n_cells <= _SMALL_GRID:
-        direct = np.full((n_cells, 1), _FREE, dtype=np.int32)
-        direct[cells, 0] = np.arange(len(cells))
+        direct = np.zeros((n_cells, 1), dtype=np.int32)  # memory that is not written to takes no time
+        direct[cells, 0] = np.arange(1, len(cells) + 1)
         return direct
     capacity = 2 ** max(1, (2 * len(cells)).bit_length())
     table = np.full((capacity, 2), _FREE, dtype=np.int64)
@@ -164,7 +176,7 @@ def _neighbour(at: IntArray, offset: IntArray, shape: IntArray, table: NDArray[A
             return -1
         key = key * shape[j] + along
     if table.shape[1] == 1:
-        return int(table[key, 0])
+        return int(table[key, 0]) - 1
     capacity = table.shape[0]
     slot = _slot(key, capacity)
     while table[slot, 0] != key:
