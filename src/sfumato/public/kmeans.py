@@ -35,12 +35,12 @@ def nearest_centres(points: FloatArray, centers: FloatArray) -> IntArray:
 
 
 def one_thread(n_points: int) -> AbstractContextManager[Any]:
-    """Keep scikit-learn to one thread if there are few points.
+    """Keep to one thread if there are few points.
 
-    Its threads wait for each other after each pass. If another process holds one of the processors, a fit of
-    a thousand points takes a quarter of a second instead of two milliseconds.
+    Threads wait for each other after each pass. If another process holds one of the processors, a fit of a
+    thousand points takes a quarter of a second instead of two milliseconds.
     """
-    return _controller().limit(limits=1, user_api="openmp") if n_points <= FEW_POINTS else nullcontext()
+    return _controller().limit(limits=1) if n_points <= FEW_POINTS else nullcontext()
 
 
 @cache
@@ -64,7 +64,8 @@ def weighted_kmeans(
     points, weights = points[used], weights[used]
     if len(points) > FEW_POINTS:
         return _in_threads(points, weights, n_clusters, n_init, seed, starts)
-    return kmeans_runs(points, weights, n_clusters, n_init=n_init, seed=seed, starts=starts).best()
+    with one_thread(len(points)):
+        return kmeans_runs(points, weights, n_clusters, n_init=n_init, seed=seed, starts=starts).best()
 
 
 def _in_threads(

@@ -55,7 +55,10 @@ def _spread_out(
     """Starts by greedy k-means++: of some points drawn by their cost, the one that saves most."""
     n_trials, everyone, squares = 2 + int(math.log(n_clusters)), np.arange(n_runs), (points**2).sum(axis=1)
     costs = np.broadcast_to(weights, (n_runs, len(points)))
-    closest, centers = np.full((n_runs, 1, len(points)), np.inf), np.empty((n_runs, n_clusters, len(points.T)))
+    closest, centers = (
+        np.full((n_runs, 1, len(points)), np.inf),
+        np.empty((n_runs, n_clusters, len(points.T))),
+    )
     for c in range(n_clusters):
         upto = np.cumsum(costs, axis=1)
         shots = rng.random((n_runs, n_trials if c else 1)) * upto[:, -1:]
@@ -95,7 +98,7 @@ def _settled(points: FloatArray, weights: FloatArray, centers: FloatArray) -> Ru
 
 
 def _nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Nearest centre of each point in each run, numbered over all runs; squared distance less the point's square."""
+    """Nearest centre of each point, numbered over all runs, and squared distances less the point's square."""
     n_runs, k, d = centers.shape
     scores = (-2.0 * centers.reshape(-1, d)) @ points.T + (centers**2).sum(axis=2).reshape(-1, 1)
     scores = scores.reshape(n_runs, k, -1)

@@ -14,13 +14,13 @@ from sfumato.domain import FloatArray, Grid, IntArray, Measure, check_shape
 from sfumato.domain.blocks import Block, moved_into
 from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.errors import ParameterError
+from sfumato.public.grid.chains import Noise
 from sfumato.public.grid.posterior import (
     GLANCE_SWEEPS,
     N_CHAINS,
     N_SWEEPS,
     START_RUNS,
     CellMeans,
-    Noise,
     affordable_sweeps,
     cell_means,
 )
