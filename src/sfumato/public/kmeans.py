@@ -28,7 +28,8 @@ WARD_CELLS = 2048  # a limit: Ward's agglomeration takes memory quadratic in the
 def nearest_centres(points: FloatArray, centers: FloatArray) -> IntArray:
     """Index of the centre nearest to each point."""
     if len(points) * len(centers) <= FEW_DISTANCES:
-        return cdist(points, centers, "sqeuclidean").argmin(axis=1)
+        nearest: IntArray = cdist(points, centers, "sqeuclidean").argmin(axis=1)
+        return nearest
     from sklearn.metrics import pairwise_distances_argmin  # slow to load
 
     return np.asarray(pairwise_distances_argmin(points, centers), dtype=np.int64)

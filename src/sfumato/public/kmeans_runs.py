@@ -93,7 +93,7 @@ def _settled(points: FloatArray, weights: FloatArray, centers: FloatArray) -> Ru
         if len(active) == 0:
             break
     labels, scores = _nearest(points, centers)
-    sizes = np.bincount(labels, values[0], n_runs * k).reshape(n_runs, k)
+    sizes = np.bincount(labels, values[0], n_runs * k).astype(np.float64).reshape(n_runs, k)
     return Runs(centers, sizes, (scores + (points**2).sum(axis=1)) @ weights)
 
 

@@ -49,7 +49,7 @@ def test_table_of_densities(noise):
     cells[2] = expected
     listed = np.array([seen.rows_of_table, np.arange(600), np.ones(600, dtype=np.int64)])
     exact = chains.log_density(counts, expected, noise)
-    gain = chains._decide.py_func(seen.densities, cells, listed, 600, -math.inf)
+    gain = chains._decide(seen.densities, cells, listed, 600, -math.inf)
     assert gain == pytest.approx(exact.sum(), rel=1e-5)
     np.testing.assert_allclose(cells[1], exact, atol=1e-3, rtol=1e-4)
     np.testing.assert_array_equal(cells[0], expected)

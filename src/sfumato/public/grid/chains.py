@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 from scipy.special import erf, erfcx
 
 from sfumato.domain import FloatArray, Grid, IntArray
@@ -25,9 +26,9 @@ NODES = 20.0  # of the table of densities, per factor e of 1 + expectation: a fr
 _SQRT2 = math.sqrt(2.0)
 _SQRT2PI = math.sqrt(2.0 * math.pi)
 
-# Called by `_run` alone: a wrapper for Python is a third of what there is to compile. `min`, `max` and `int`
-# are functions to compile, too.
-kernel = numba.njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# Called by `_run` alone: a wrapper for Python, which `njit` makes, is a third of what there is to compile.
+# `min`, `max` and `int` are functions to compile, too.
+kernel = register_jitable(error_model="numpy")
 
 
 class Noise(NamedTuple):
@@ -314,7 +315,7 @@ def _propose(
     log_ratio += draws[move, 4] * math.log(size / old_size) + draws[move, 5] * (size - old_size)
     new_total = total - old_size + size
     log_ratio += (abs(total - facts[3]) - abs(new_total - facts[3])) / facts[4]
-    return log_ratio - facts[5] * math.log(new_total / total)
+    return float(log_ratio - facts[5] * math.log(new_total / total))
 
 
 @numba.njit(cache=True, error_model="numpy")
