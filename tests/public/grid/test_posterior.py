@@ -18,13 +18,13 @@ def test_posterior_is_closer_to_the_truth_than_the_noisy_counts():
     raw = np.bincount(GRID.index(rows), minlength=GRID.n_cells)
     noisy = raw + np.round(rng.laplace(0, 10, GRID.n_cells))
     starts = [(np.array([[-0.3, -0.3], [0.3, 0.3]]), np.full(2, 300.0))] * 2
-    means = cell_means(GRID, noisy, Noise(True, 14.0), (600.0, 20.0), starts, 300)
+    means = cell_means(NoisyGrid(GRID, noisy, Noise(True, 14.0), (600.0, 20.0)), starts, 300)
     projected = project_to_simplex(noisy, 600.0)
     assert np.abs(means.counts - raw).sum() < 0.6 * np.abs(projected - raw).sum()
     low, high = GRID.centers() - GRID.widths / 2, GRID.centers() + GRID.widths / 2
     assert (means.positions >= low - 1e-12).all()
     assert (means.positions <= high + 1e-12).all()
-    again = cell_means(GRID, noisy, Noise(True, 14.0), (600.0, 20.0), starts, 300)
+    again = cell_means(NoisyGrid(GRID, noisy, Noise(True, 14.0), (600.0, 20.0)), starts, 300)
     np.testing.assert_array_equal(means.counts, again.counts)
 
 
@@ -35,9 +35,8 @@ def test_more_clusters_are_found_when_the_release_shows_them():
     noisy = (np.bincount(GRID.index(rows), minlength=GRID.n_cells) + rng.laplace(0, 2, GRID.n_cells)).round()
 
     def means(centers):
-        return cell_means(
-            GRID, noisy, Noise(True, 2.8), (1200.0, 20.0), [(centers, np.full(len(centers), 300.0))], 300
-        )
+        seen = NoisyGrid(GRID, noisy, Noise(True, 2.8), (1200.0, 20.0))
+        return cell_means(seen, [(centers, np.full(len(centers), 300.0))], 300)
 
     two, four, eight = means(corners[:2]), means(corners), means(np.repeat(corners, 2, axis=0) * 0.95)
     assert four.fits_better(two, 1200)

@@ -48,7 +48,16 @@ class Sums(NamedTuple):
 
 
 class NoisyGrid:
-    """What all chains know: the grid, its noisy counts and their densities."""
+    """What all chains know: the grid, its noisy counts and their densities.
+
+    Parameters
+    ----------
+    grid : Grid
+    noisy_counts : float array of shape (n_cells,)
+    noise : Noise
+    rows : (float, float)
+        Number of rows and the standard deviation of its noise.
+    """
 
     def __init__(self, grid: Grid, noisy_counts: FloatArray, noise: Noise, rows: tuple[float, float]) -> None:
         self.grid, self.noisy_counts, self.noise, self.rows = grid, noisy_counts, noise, rows

@@ -68,47 +68,36 @@ def affordable_sweeps(grid: Grid, n_clusters: int) -> int:
     return sweeps if sweeps >= MIN_SWEEPS else 0
 
 
-def cell_means(
-    grid: Grid,
-    noisy_counts: FloatArray,
-    noise: Noise,
-    rows: tuple[float, float],
-    starts: list[tuple[FloatArray, FloatArray]],
-    sweeps: int,
-) -> CellMeans:
+def cell_means(seen: NoisyGrid, starts: list[tuple[FloatArray, FloatArray]], sweeps: int) -> CellMeans:
     """Posterior means under the model of this module.
 
     Parameters
     ----------
-    grid : Grid
-    noisy_counts : float array of shape (n_cells,)
-    noise : Noise
-    rows : (float, float)
-        Number of rows and the standard deviation of its noise.
+    seen : NoisyGrid
     starts : list of (centers, sizes)
         One chain starts from each.
     sweeps : int
         Per chain, at most: several chains stop when they agree.
     """
-    seen = NoisyGrid(grid, noisy_counts, noise, rows)
+    rows, middles, noisy_counts = seen.rows[0], seen.middles, seen.noisy_counts
     chains = [Chain(seen, start, seed) for seed, start in enumerate(starts)]
     for done in range(0, sweeps, SWEEPS_AT_A_TIME):
         for chain in chains:
             chain.run(min(SWEEPS_AT_A_TIME, sweeps - done))
-        if _agree(chains, rows[0]):
+        if _agree(chains, rows):
             break
     means = [chain.means() for chain in chains]
     expected, moments = (
         np.mean([m.expected for m in means], axis=0),
         np.mean([m.moments for m in means], axis=0),
     )
-    counts = expected + _trust_in_data(noisy_counts, expected, noise) * (noisy_counts - expected)
-    counts = project_to_simplex(counts, rows[0])
+    counts = expected + _trust_in_data(noisy_counts, expected, seen.noise) * (noisy_counts - expected)
+    counts = project_to_simplex(counts, rows)
     # Rows that the mixture explains are where it says. The rest are in the middle of the cell.
     explained = np.minimum(expected, counts)
     weight = np.where(counts > 0, explained / np.maximum(counts, 1e-300), 0.0)[:, None]
     places = moments / np.maximum(expected, 1e-300)[:, None]
-    positions = np.where(weight > 0, weight * places + (1 - weight) * grid.centers(), grid.centers())
+    positions = np.where(weight > 0, weight * places + (1 - weight) * middles, middles)
     fit = float(np.mean([m.log_likelihood for m in means]))
     return CellMeans(counts, positions, [chain.clusters[:, :-1] for chain in chains], fit)
 
