@@ -340,7 +340,6 @@ TUNED: tuple[Tuned, ...] = (
         "public.grid.posterior",
         ("GridKMeans",),
         {
-            "SPREADS": ((0.005, 0.35), (0.01, 0.7)),
             "N_SWEEPS": (),
             "AGREEMENT": (),
             "MAX_WORK": (),
@@ -358,5 +357,11 @@ TUNED: tuple[Tuned, ...] = (
         ("GridKMeans, fine",),
         {"COARSE_CELLS": (), "CLEAR_CELL": (), "NEARLY_ALL": (0.96, 0.995), "N_MOVES": ()},
     ),
-    *group("public.grid.posterior", ("GridKMeans",), {"CONCENTRATION": (), "MISFIT": ()}, is_compiled=True),
+    *group("public.grid.chains", ("GridKMeans",), {"CONCENTRATION": ()}),
+    *group(
+        "public.grid.chains",
+        ("GridKMeans",),
+        {"MISFIT": (), "SPREADS": ((0.005, 0.35), (0.01, 0.7))},
+        importers=("sfumato.public.grid.posterior",),
+    ),
 )

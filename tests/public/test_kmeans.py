@@ -10,7 +10,15 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from sfumato.public.kmeans import WeightedCells, _silhouettes, merged_into, separated_clusters, ward_merges
+from sfumato.public import kmeans
+from sfumato.public.kmeans import (
+    WeightedCells,
+    _silhouettes,
+    merged_into,
+    separated_clusters,
+    ward_merges,
+    weighted_kmeans,
+)
 
 
 def parts(labels):
@@ -259,3 +267,14 @@ def test_merging_into_as_many_or_any_number_keeps_all():
 def test_very_many_cells_are_merged_too():
     centers = np.random.default_rng(0).normal(size=(2100, 2))
     assert len(merged_into(centers, np.ones(2100), 3)[0]) == 3
+
+
+def test_many_points_are_left_to_scikit_learn(monkeypatch):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 0.1, (500, 2)) + rng.integers(2, size=(500, 1))
+    few, _ = weighted_kmeans(points, np.ones(500), 2, n_init=2)
+    monkeypatch.setattr(kmeans, "FEW_POINTS", 100)
+    monkeypatch.setattr(kmeans, "FEW_DISTANCES", 100)
+    many, sizes = weighted_kmeans(points, np.ones(500), 2, n_init=2, starts=[points[:2]])
+    np.testing.assert_allclose(np.sort(few, axis=0), np.sort(many, axis=0))
+    np.testing.assert_array_equal(np.bincount(kmeans.nearest_centres(points, many)), sizes)

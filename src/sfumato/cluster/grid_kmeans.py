@@ -15,7 +15,8 @@ from sfumato.curator import Questions
 from sfumato.domain import Domain
 from sfumato.domain.constraints import none_or, one_of, whole
 from sfumato.public.grid.cells import cells_of_grid
-from sfumato.public.grid.posterior import MISFIT, affordable_sweeps
+from sfumato.public.grid.chains import MISFIT
+from sfumato.public.grid.posterior import affordable_sweeps
 from sfumato.public.grid.size import RULES, Rule
 from sfumato.public.grid.synopsis import CLEAR_CELL, NEARLY_ALL
 from sfumato.public.models import CentreModel

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
 
 from sfumato.budget import Plan, Step
 from sfumato.cluster.shared.base import PrivateClusterer
@@ -169,7 +168,7 @@ def swapped_freely(points: FloatArray, weights: FloatArray, centers: FloatArray,
     Each escapes where the other is stuck. Truncation keeps centres away from points that are mere noise, far
     from all others.
     """
-    between = np.minimum(pairwise_distances(points, metric="sqeuclidean"), radius**2)
+    between = np.minimum(_squares(points, points), radius**2)
     n_swaps = int(min(2 * len(centers), FREE_WORK / (len(centers) * len(points) ** 2)))
     for _ in range(2):
         for _ in range(n_swaps):
@@ -192,7 +191,7 @@ def best_swap(
     2019), a new point's savings do not depend on the dropped centre, except for that centre's points, which
     fall back on their second nearest.
     """
-    costs = np.minimum(pairwise_distances(points, centers, metric="sqeuclidean"), radius**2)
+    costs = np.minimum(_squares(points, centers), radius**2)
     nearest = costs.argmin(axis=1)
     first = costs[np.arange(len(points)), nearest]
     costs[np.arange(len(points)), nearest] = np.inf
@@ -211,7 +210,7 @@ def best_swap(
 
 
 def _truncated_cost(points: FloatArray, weights: FloatArray, centers: FloatArray, radius: float) -> float:
-    costs = pairwise_distances(points, centers, metric="sqeuclidean").min(axis=1)
+    costs = _squares(points, centers).min(axis=1)
     return float(weights @ np.minimum(costs, radius**2))
 
 
@@ -219,3 +218,11 @@ def _moved_to_means(points: FloatArray, weights: FloatArray, centers: FloatArray
     """Centres after weighted k-means, started from the given ones."""
     settled, _ = weighted_kmeans(points, weights, len(centers), starts=[centers])
     return settled
+
+
+def _squares(points: FloatArray, centers: FloatArray) -> FloatArray:
+    """Squared distances."""
+    from sklearn.metrics import pairwise_distances  # slow to load, and other methods do without it
+
+    squares: FloatArray = pairwise_distances(points, centers, metric="sqeuclidean")
+    return squares

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.neighbors import KDTree
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.budget import Plan, PricedPlan, Step
@@ -181,6 +180,8 @@ class SourceTargetClustering(PrivateEstimator):
         target : array-like of shape (n, d)
         source : array-like of shape (m, d)
         """
+        from sklearn.neighbors import KDTree  # slow to load, and other methods do without it
+
         check_is_fitted(self, "release_")
         points, rows = self._exact_rows(target, "target"), self._exact_rows(source, "source")
         measure, centers = self.release_.domain.measure, self.release_.model.cluster_centers  # type: ignore[attr-defined]
@@ -314,6 +315,8 @@ def ring_edges(domain: Domain, spacing: float) -> FloatArray:
 
 def _likely_places(representatives: FloatArray, edges: FloatArray, none: FloatArray) -> FloatArray:
     """One place for each representative that likely has rows: in its first such ring, away from others."""
+    from sklearn.neighbors import KDTree
+
     rows = none < 0.5  # (n, n_rings)
     n_near = min(NEIGHBOURS, len(representatives) - 1)
     nearest = KDTree(representatives).query(representatives, n_near + 1)[1]

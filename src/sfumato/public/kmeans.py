@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController
 
 from sfumato.domain import FloatArray, IntArray
+from sfumato.public.kmeans_runs import kmeans_runs
 
 # Tuned: docs/notes/constants.md#merging
 NEARLY = 1 / 6  # a silhouette within this share of the best is nearly as good
@@ -20,23 +21,27 @@ CLEAR_GAIN = 0.2  # a merge that raises the silhouette of its rows by this much 
 N_STARTS = 20  # of k-means on the cells, besides Ward's clusters
 
 FEW_POINTS = 2**16  # a pass over as many takes a millisecond: on busy processors, threads wait longer
+FEW_DISTANCES = 2**20  # that are held
 WARD_CELLS = 2048  # a limit: Ward's agglomeration takes memory quadratic in the number of cells
 
 
 def nearest_centres(points: FloatArray, centers: FloatArray) -> IntArray:
     """Index of the centre nearest to each point."""
-    from sklearn.metrics import pairwise_distances_argmin  # slow to load, and reports do without it
+    if len(points) * len(centers) <= FEW_DISTANCES:
+        nearest: IntArray = cdist(points, centers, "sqeuclidean").argmin(axis=1)
+        return nearest
+    from sklearn.metrics import pairwise_distances_argmin  # slow to load
 
     return np.asarray(pairwise_distances_argmin(points, centers), dtype=np.int64)
 
 
 def one_thread(n_points: int) -> AbstractContextManager[Any]:
-    """Keep scikit-learn to one thread if there are few points.
+    """Keep to one thread if there are few points.
 
-    Its threads wait for each other after each pass. If another process holds one of the processors, a fit of
-    a thousand points takes a quarter of a second instead of two milliseconds.
+    Threads wait for each other after each pass. If another process holds one of the processors, a fit of a
+    thousand points takes a quarter of a second instead of two milliseconds.
     """
-    return _controller().limit(limits=1, user_api="openmp") if n_points <= FEW_POINTS else nullcontext()
+    return _controller().limit(limits=1) if n_points <= FEW_POINTS else nullcontext()
 
 
 @cache
@@ -54,19 +59,31 @@ def weighted_kmeans(
     starts: Sequence[FloatArray] = (),
 ) -> tuple[FloatArray, FloatArray]:
     """Centres and weights of the best run, over `n_init` random starts and the given ones."""
-    from sklearn import config_context
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
     used = weights > 0
     if used.sum() < n_clusters:  # too few points have weight: give all a little
         used, weights = np.ones_like(used), weights + 1e-9 * max(float(weights.sum()), 1.0) / len(weights)
     points, weights = points[used], weights[used]
+    if len(points) > FEW_POINTS:
+        return _in_threads(points, weights, n_clusters, n_init, seed, starts)
+    with one_thread(len(points)):
+        return kmeans_runs(points, weights, n_clusters, n_init=n_init, seed=seed, starts=starts).best()
+
+
+def _in_threads(
+    points: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    n_init: int,
+    seed: int,
+    starts: Sequence[FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """The same of many points, by scikit-learn, in its threads and little memory."""
+    from sklearn.cluster import KMeans  # slow to load, and few points do without it
+    from sklearn.exceptions import ConvergenceWarning
+
     runs = [KMeans(n_clusters, init=start, n_init=1) for start in starts]
     runs += [KMeans(n_clusters, n_init=n_init, random_state=seed)] if n_init else []
-    # For few points, scikit-learn's checks take longer than the fit. Points may coincide in a flat box.
-    quick = config_context(assume_finite=True, skip_parameter_validation=True)
-    with quick, one_thread(len(points)), warnings.catch_warnings():
+    with warnings.catch_warnings():  # points may coincide in a flat box
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [run.fit(points, sample_weight=weights) for run in runs]
     best = min(fits, key=lambda fit: float(fit.inertia_))

@@ -14,13 +14,13 @@ from sfumato.domain import FloatArray, Grid, IntArray, Measure, check_shape
 from sfumato.domain.blocks import Block, moved_into
 from sfumato.domain.measure import AS_THEY_ARE
 from sfumato.errors import ParameterError
+from sfumato.public.grid.chains import Noise, NoisyGrid
 from sfumato.public.grid.posterior import (
     GLANCE_SWEEPS,
     N_CHAINS,
     N_SWEEPS,
     START_RUNS,
     CellMeans,
-    Noise,
     affordable_sweeps,
     cell_means,
 )
@@ -217,28 +217,19 @@ class GridSynopsis:
 
     def _denoised(self, counts: FloatArray, n_clusters: int) -> CellMeans | None:
         """Posterior means with as many clusters as fit, at least `n_clusters`; None if too costly."""
-        best = self._posterior(counts, n_clusters, N_CHAINS)
+        if self.noise_std == 0 or affordable_sweeps(self.grid, n_clusters) == 0:
+            return None
+        noise, rows = Noise(self.laplace, self.noise_std), (self.rows_estimate(), self.rows_std)
+        seen = NoisyGrid(self.grid, self.noisy_counts.astype(np.float64), noise, rows)
+        best = _posterior(seen, counts, n_clusters, N_CHAINS)
         while best is not None:
             # One short chain shows whether more clusters are worth several.
             for n_chains, sweeps in ((1, GLANCE_SWEEPS), (N_CHAINS, N_SWEEPS)):
-                finer = self._posterior(counts, 2 * len(best.centers[0]), n_chains, sweeps)
-                if finer is None or not finer.fits_better(best, self.rows_estimate()):
+                finer = _posterior(seen, counts, 2 * len(best.centers[0]), n_chains, sweeps)
+                if finer is None or not finer.fits_better(best, rows[0]):
                     return best
             best = finer
         return best
-
-    def _posterior(
-        self, counts: FloatArray, n_clusters: int, n_chains: int, most_sweeps: int = N_SWEEPS
-    ) -> CellMeans | None:
-        sweeps = min(affordable_sweeps(self.grid, n_clusters), most_sweeps)
-        if sweeps == 0 or self.noise_std == 0 or n_clusters > self.grid.n_cells:
-            return None
-        points = self.grid.centers()
-        starts = [
-            weighted_kmeans(points, counts, n_clusters, n_init=START_RUNS, seed=i) for i in range(n_chains)
-        ]
-        noise, rows = Noise(self.laplace, self.noise_std), (self.rows_estimate(), self.rows_std)
-        return cell_means(self.grid, self.noisy_counts.astype(np.float64), noise, rows, starts, sweeps)
 
     def _cluster_within_cells(self, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
         """With more clusters than cells, spread each cell's count evenly over parts of it."""
@@ -283,6 +274,19 @@ class GridSynopsis:
         offsets = rng.uniform(-0.5, 0.5, size=(n, len(self.grid.shape)))
         points: FloatArray = self.grid.centers()[cells] + offsets * self.grid.widths
         return points
+
+
+def _posterior(
+    seen: NoisyGrid, counts: FloatArray, n_clusters: int, n_chains: int, most_sweeps: int = N_SWEEPS
+) -> CellMeans | None:
+    """Posterior means with so many clusters; None if too costly."""
+    sweeps = min(affordable_sweeps(seen.grid, n_clusters), most_sweeps)
+    if sweeps == 0 or n_clusters > seen.grid.n_cells:
+        return None
+    starts = [
+        weighted_kmeans(seen.middles, counts, n_clusters, n_init=START_RUNS, seed=i) for i in range(n_chains)
+    ]
+    return cell_means(seen, starts, sweeps)
 
 
 def _coarsened(grid: Grid, counts: FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
