@@ -245,7 +245,7 @@ def test_ordered_levels_cycles_booleans_and_other_values(tmp_path):
         "ward": ("category", 1, 0, 2),
     }
     assert found.used == 1
-    assert any("among the levels are none of them" in one.says for one in found.advice)
+    assert any("among the levels count as 'other'" in one.says for one in found.advice)
 
 
 def test_other_formats_of_times_on_a_cycle(tmp_path):
@@ -280,3 +280,19 @@ def test_columns_that_are_only_described():
     assert check(table, bounds={"age": (0, 120)}, describe=["job"]).fits
     with pytest.raises(ParameterError, match="column 'colour' must be in the table"):
         check(table, bounds={"age": (0, 120)}, describe=["colour"])
+
+
+def test_other_formats_of_described_columns_and_of_times_of_day(tmp_path):
+    frame = pd.DataFrame({"size": [1.0] * 60, "day": ["24.12.2026"] * 60, "at": ["07:42"] * 60})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    day = {"day": (datetime.date(2026, 1, 1), datetime.date(2027, 1, 1))}
+    found = check(tmp_path / "table.csv", bounds={"size": (0, 2)}, describe=day)
+    assert "scan_csv(path, dates=['%d.%m.%Y'])" in str(found)
+    assert "%H:%M" in str(check(tmp_path / "table.csv", bounds={"at": {"cycle": "day"}}))
+
+
+def test_the_cap_on_rows_of_a_person_is_named():
+    table = pd.DataFrame({"size": [1.0, 1.0], "who": ["a", "a"]})
+    found = str(check(table, bounds={"size": (0, 2)}, unit="who"))
+    assert "a fit uses 2, less those beyond the maximum number of rows per person." in found
+    assert "per person" not in str(check(table, bounds={"size": (0, 2)}))

@@ -34,7 +34,10 @@ def check(
 ) -> None:
     """Count what in a table is not as declared, before you pay for a fit. The figures are not private."""
     if bounds is None:
-        raise ParameterError("`--bounds` must be given: they say which columns to read, and how")
+        raise ParameterError(
+            "`--bounds` must be given, a file that says which columns to read, and how. A line for each: "
+            "age = [0, 120] for numbers, ward = { levels = ['icu', 'er'] } for categories"
+        )
     declared = parse_bounds(bounds, options.split(columns))
     table = described(data, written, declared.written)
     beside = parse_describe(describe, declared, None)
@@ -72,4 +75,5 @@ def look(
         raise DataError(f"the table is not as declared, and nothing was charged: {reasons}{together}")
     if not quiet and found.used < found.rows:
         n = found.rows - found.used
-        say(f"{n:,} rows are left out. This figure is exact, for you alone; `sfumato check` says more")
+        also = ", and those beyond the maximum number of rows per person" if unit else ""
+        say(f"{n:,} rows are left out{also}. This figure is exact, for you alone; `sfumato check` says more")

@@ -76,12 +76,15 @@ class Findings:
         Rows that a fit would use, before `max_rows_per_unit`.
     columns : tuple of ColumnFindings
     advice : tuple of Advice
+    unit : str, optional
+        Column that identifies a person.
     """
 
     rows: int
     used: int
     columns: tuple[ColumnFindings, ...]
     advice: tuple[Advice, ...]
+    unit: str | None = None
 
     @property
     def fits(self) -> bool:
@@ -104,7 +107,8 @@ class Findings:
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-        rows = f"{self.rows:,} rows, of which a fit uses {self.used:,}."
+        capped = ", less those beyond the maximum number of rows per person" if self.unit else ""
+        rows = f"{self.rows:,} rows, of which a fit uses {self.used:,}{capped}."
         decide = [f"- {advice.text(spell)}" for advice in self.advice] or ["Everything is as declared."]
         together = [f"Together: {spell(self.settings)}"] if len(self.settings) > 1 else []
         return "\n".join([NOT_PRIVATE, "", *table, "", rows, *decide, *together])

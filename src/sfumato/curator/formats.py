@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.curator.findings import Advice, Spell, listed
-from sfumato.domain import Domain, FloatArray
+from sfumato.domain import FloatArray
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.text import TextFormat
 from sfumato.errors import DataError, ParameterError, SfumatoError
@@ -50,9 +50,10 @@ _DAYS: tuple[str, ...]
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y")
 _DAYS += ("%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%Y-%m-%d", "%Y%m%d")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", "T%H:%M:%S")
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p")  # for cycles of a day
 _TRIED: dict[str, tuple[Settings, ...]] = {
     "number": _NUMBERS,
-    "date": tuple({"dates": (day + time,)} for time in _TIMES for day in _DAYS),
+    "date": tuple({"dates": (one,)} for one in (*(d + t for t in _TIMES for d in _DAYS), *_CLOCKS)),
 }
 
 
@@ -99,25 +100,30 @@ def _is_number(name: str) -> bool:
 
 
 def tried_formats(
-    columns: Columns, domain: Domain, batch: Mapping[str, pa.Array], unreadable: Mapping[str, Mask]
+    columns: Columns,
+    limits: Sequence[tuple[float, float]],
+    batch: Mapping[str, pa.Array],
+    unreadable: Mapping[str, Mask],
 ) -> Tally:
     """How many values of a sample other formats would read; those inside the bounds count twice.
 
-    Format 0 is the one that was given.
+    Format 0 is the one that was given. `limits` are the bounds of all coordinates, then of the columns that
+    are only described.
     """
     tally: Tally = Counter()
+    bounded = list(zip((*columns.coordinates, *columns.described), limits, strict=True))
     for kind, tried in _TRIED.items():
-        of_kind = [(j, c) for j, c in enumerate(columns.coordinates) if _is_written_as(kind, c)]
-        if not any(unreadable[coordinate.column].any() for _, coordinate in of_kind):
+        of_kind = [(c, ends) for c, ends in bounded if _is_written_as(kind, c)]
+        if not any(unreadable[coordinate.column].any() for coordinate, _ in of_kind):
             continue
-        for j, coordinate in of_kind:
+        for coordinate, (low, high) in of_kind:
             values, lost = batch[coordinate.column], pa.array(unreadable[coordinate.column])
             parts = values.filter(lost)[:SAMPLE], values.filter(pc.invert(lost))[:SAMPLE]
             sample = pa.concat_arrays(parts)
             tally[ROWS, "tried"] += len(sample)
             for i, settings in enumerate(({}, *tried)):
                 numbers = _read_as(replace(coordinate, fill=None), sample, columns.text, settings)
-                inside = (numbers >= domain.low[j]) & (numbers <= domain.high[j])
+                inside = (numbers >= low) & (numbers <= high)
                 tally[coordinate.column, f"{kind} {i}"] += int(np.isfinite(numbers).sum() + inside.sum())
     return tally
 
@@ -145,7 +151,8 @@ def _read_as(coordinate: Coordinate, values: pa.Array, text: TextFormat, setting
 def better_formats(tally: Tally, columns: Columns) -> Iterator[tuple[list[str], Advice]]:
     """Columns that another format would read, and this format."""
     for kind, find in (("number", _better_marks), ("date", _better_dates)):
-        names = list(dict.fromkeys(c.column for c in columns.coordinates if _is_written_as(kind, c)))
+        told = (*columns.coordinates, *columns.described)
+        names = list(dict.fromkeys(c.column for c in told if _is_written_as(kind, c)))
         scores = {name: [tally[name, f"{kind} {i}"] for i in range(len(_TRIED[kind]) + 1)] for name in names}
         helped = [name for name in names if tally[name, "unreadable"] and max(scores[name]) > scores[name][0]]
         if helped and (settings := find(scores, columns.text)):

@@ -77,7 +77,7 @@ def check(
     3 rows, of which a fit uses 2.
     - some rows have no usable value in column 'age'. Give missing='drop' or missing={'age': 'value'}
     - values of column 'age' outside the bounds are moved to the edge; density methods leave out their rows
-    - values of column 'ward' that are not among the levels are none of them
+    - values of column 'ward' that are not among the levels count as 'other'
     """
     return inspect(X, bounds, unit, missing, outside, as_python, describe)
 
@@ -216,7 +216,8 @@ def _tally(
             tally[ROWS, "ragged"] = max(tally[ROWS, "ragged"], values.null_count)
     tally[ROWS, "used"] = int((domain.admits(rows) & named).sum())
     if written and is_trying:
-        tally.update(tried_formats(columns, domain, arrays, unreadable))
+        limits = [*zip(domain.low, domain.high, strict=True), *((one.low, one.high) for one in told)]
+        tally.update(tried_formats(columns, limits, arrays, unreadable))
     return tally
 
 
@@ -299,10 +300,11 @@ def _findings(tally: Tally, columns: Columns, outside: Outside, guessed: list[st
     clustered = tuple(c for c in found if c.name not in beside)
     advice += _about_missing(clustered, columns, helped)
     advice += _about_outside(clustered, outside)
+    advice += _about_levels(found)
     advice += _about_described([c for c in found if c.name in beside and (c.missing or c.unreadable)])
     if not used and not any(one.refuses for one in advice):
         advice.append(Advice("no row would be used" if rows else "the table has no rows"))
-    return Findings(rows, used, found, tuple(advice))
+    return Findings(rows, used, found, tuple(advice), columns.unit)
 
 
 def _about_described(lost: list[ColumnFindings]) -> Iterator[Advice]:
@@ -324,7 +326,10 @@ def _about_lines(tally: Tally, columns: Columns) -> Iterator[Advice]:
 def _about_column(column: ColumnFindings, rows: int) -> Iterator[Advice]:
     present = rows - column.missing
     if 2 * column.unreadable > present:
-        yield Advice(f"most values of column {column.name!r} do not read as {WORDS[column.kind]}")
+        says = f"most values of column {column.name!r} do not read as {WORDS[column.kind]}"
+        if column.kind == "number":
+            says += ". Numbers have no signs of currencies or units beside them: write the column without"
+        yield Advice(says)
     elif present and column.outside == present - column.unreadable:
         place = "among its levels" if column.kind == "category" else "inside its bounds"
         yield Advice(f"no value of column {column.name!r} is {place}")
@@ -357,7 +362,11 @@ def _about_outside(found: tuple[ColumnFindings, ...], outside: Outside) -> Itera
             else "left out, with their rows"
         )
         yield Advice(f"values of {listed(beyond)} outside the bounds are {done}", refuses=False)
+
+
+def _about_levels(found: tuple[ColumnFindings, ...]) -> Iterator[Advice]:
+    """Values that are none of the levels, also of columns that are only described."""
     if others := [c.name for c in found if c.outside and c.kind == "category"]:
         yield Advice(
-            f"values of {listed(others)} that are not among the levels are none of them", refuses=False
+            f"values of {listed(others)} that are not among the levels count as 'other'", refuses=False
         )

@@ -128,6 +128,8 @@ def _number(value: float | None, unit: str = "", before: str = "") -> str:
 
 
 def _of_column(one: ColumnError) -> str:
+    if one.of_width > 1:
+        return "more than the whole width"
     if one.unit == "of a share":
         return f"{100 * one.error:.2g} points of the share of a level"
     unit = f" {one.unit}" if one.unit else ""

@@ -200,6 +200,13 @@ def _is_told(found: Bars, i: int) -> bool:
     return three[0] >= _LEAST_SHARE and is_readable_share(*three)
 
 
+def _with_interval(found: Bars, i: int) -> str:
+    """A share and its interval; alone, if it is told by its interval."""
+    told = _share(found, i)
+    is_number = told.removesuffix(" %").isdigit()
+    return f"{told} ({found.lows[i]:.0%} to {found.highs[i]:.0%})" if is_number else told
+
+
 def _share(found: Bars, i: int) -> str:
     return percent(float(found.shares[i]), float(found.lows[i]), float(found.highs[i]))
 
@@ -222,7 +229,7 @@ def _box(column: Described, profiles: Profiles, cluster: int) -> str:
                 quantiles,
                 text,
                 (median.low, median.high),
-                is_hidden_median(profiles, cluster, name) and not i,
+                is_hidden_median(profiles, None if i else cluster, name),
             )
         )
     low = min(min(row.quantiles) for row in rows)
@@ -232,7 +239,7 @@ def _box(column: Described, profiles: Profiles, cluster: int) -> str:
     ends = [quantity(bare, end, (high - low) / 20, is_whole=is_whole) for end in (low, high)]
     if column.kind == "date":
         ends = [day(end, column.low, column.high) for end in (low, high)]
-    note = paragraph(_GREY, "note") if rows[0].is_faint else ""
+    note = paragraph(_GREY, "note") if any(row.is_faint for row in rows) else ""
     return boxes(rows, (low, high), (ends[0], ends[1])) + note
 
 
@@ -243,8 +250,8 @@ def short_months(date: str) -> str:
     return date
 
 
-def is_hidden_median(profiles: Profiles, cluster: int, name: str) -> bool:
-    """Whether noise hides the median of a column in a cluster."""
+def is_hidden_median(profiles: Profiles, cluster: int | None, name: str) -> bool:
+    """Whether noise hides the median of a column in a cluster, or in the whole table."""
     return not is_readable_quantile(profiles.quantile(cluster, name, 0.5), spread(profiles, cluster, name))
 
 
@@ -271,12 +278,18 @@ def _all_columns(profiles: Profiles, cluster: int, labels: Mapping[str, str]) ->
     rows = []
     for column in profiles.columns:
         name = column.column
-        own, whole = in_words(profiles, cluster, column), in_words(profiles, None, column)
-        hidden = column.kind in ("number", "date") and is_hidden_median(profiles, cluster, name)
-        rows.append((labels.get(name, name), Faint(f"{own} (hidden by noise)") if hidden else own, whole))
+        rows.append((labels.get(name, name), *(_in_table(profiles, of, column) for of in (cluster, None))))
     caption = f"Cluster {cluster} and the whole table. In brackets, 95% intervals"
     head = ("column", "this cluster", "whole table")
     return table(caption, head, rows, texts=head[1:])
+
+
+def _in_table(profiles: Profiles, cluster: int | None, column: Described) -> str:
+    """A column of a cluster, or of the whole table, in grey if noise hides it."""
+    text = in_words(profiles, cluster, column)
+    is_plain = column.kind in ("number", "date")
+    hidden = is_plain and is_hidden_median(profiles, cluster, column.column)
+    return Faint(f"{text} (hidden by noise)") if hidden else text
 
 
 def in_words(profiles: Profiles, cluster: int | None, column: Described) -> str:
@@ -288,8 +301,7 @@ def in_words(profiles: Profiles, cluster: int | None, column: Described) -> str:
             order = np.argsort(-found.shares, kind="stable")[:3].tolist()
             n = len(found.shares) - 1
             return ", ".join(
-                f"{'no value' if i == n else found.labels[i]} {_share(found, i)} "
-                f"({found.lows[i]:.0%} to {found.highs[i]:.0%})"
+                f"{'no value' if i == n else found.labels[i]} {_with_interval(found, i)}"
                 for i in order
                 if i == order[0] or _is_told(found, i)
             )

@@ -54,16 +54,15 @@ def percent(share: float, low: float, high: float) -> str:
     --------
     >>> percent(0.713, 0.70, 0.72), percent(0.713, 0.6, 0.82), percent(0, 0, 0.013), percent(1, 0.94, 1)
     ('71 %', '70 %', 'under 2 %', 'over 94 %')
-    >>> percent(0.097, 0, 0.195), percent(0.05, 0.01, 0.1), percent(0.6, 0.2, 1), percent(0.5, 0, 1)
-    ('under 20 %', '1 to 10 %', 'over 20 %', 'unknown')
+    >>> percent(0.097, 0, 0.195), percent(0.2, 0.094, 0.35), percent(0.6, 0.2, 1), percent(0.5, 0, 1)
+    ('under 20 %', '9 to 35 %', 'over 20 %', 'unknown')
     """
     unit = min(unit_for(50 * (high - low), least=1.0), 10.0)
-    least = math.floor(100 * low / unit + 1e-9) * round(unit)
-    most = max(math.ceil(100 * high / unit - 1e-9) * round(unit), 1)
+    least, most = math.floor(100 * low + 1e-9), max(math.ceil(100 * high - 1e-9), 1)
     is_bare = is_readable_share(share, low, high)
-    if low <= 0 and most >= 100:
+    if least <= 0 and most >= 100:
         return "unknown"
-    if low <= 0 or round(100 * share / unit) == 0:
+    if round(100 * share / unit) == 0 or (least <= 0 and not is_bare):
         return f"under {most} %"
     if round(100 * share / unit) * unit >= 100 or (most >= 100 and not is_bare):
         return f"over {min(least, 99)} %"
