@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
 from sfumato.domain.guesses import Guesses, guesses_of
@@ -332,7 +333,7 @@ class Further:
     nodes: IntArray  # of the tree, at which rows of each earlier leaf begin
     steps: Steps
 
-    def index(self, rows: FloatArray, leaves: IntArray) -> IntArray:
+    def index(self, rows: FloatArray, leaves: NDArray[np.integer]) -> IntArray:
         """Leaf of each row of the tree, from its earlier leaf. The same as `Tree.index`."""
         projection = self.tree.projection
         return walk(rows if projection is None else project(rows, projection), self.steps, self.nodes[leaves])

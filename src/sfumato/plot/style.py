@@ -246,7 +246,8 @@ def distinct_colours(extents: FloatArray, centroids: FloatArray) -> list[str]:
     for i, (low, high) in enumerate(extents):
         gaps = np.maximum(extents[:i, 0] - high, low - extents[:i, 1]).clip(min=0)
         apart = np.linalg.norm(gaps, axis=1) + np.linalg.norm(centroids[:i] - centroids[i], axis=1)
-        nearest = [apart[chosen[:i] == c].min(initial=np.inf) for c in range(len(OKABE_ITO))]
+        nearest = np.full(len(OKABE_ITO), np.inf)
+        np.minimum.at(nearest, chosen[:i], apart)
         chosen[i] = np.argmax(nearest)
     return [OKABE_ITO[c] for c in chosen]
 

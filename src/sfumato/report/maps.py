@@ -10,6 +10,7 @@ from sfumato.domain import IntArray
 from sfumato.plot import style
 from sfumato.plot.columns import Column, columns_of
 from sfumato.plot.outlines import number_place, span_colours, stretch_of
+from sfumato.public.density.outlines import outlines_of
 from sfumato.public.density.spans import Span
 from sfumato.release import Release
 from sfumato.report.markup import picture
@@ -73,23 +74,22 @@ def _shapes(release: Release, found: Sequence[Span], sheet: Sheet) -> str:
     grid = found[0].footprint.grid
     (x_low, y_low), (wide, high) = grid.low, grid.widths
     matrix = (wide * sheet.x.scale, 0, 0, high * sheet.y.scale, sheet.x.at(x_low), sheet.y.at(y_low))
-    colours = span_colours(release, found)
+    colours, outlines = (
+        span_colours(release, found),
+        outlines_of(grid.shape, [s.footprint.cells for s in found]),
+    )
     paths = (
-        f'<path fill="{colour}" stroke="{colour}" vector-effect="non-scaling-stroke" '
-        f'd="{_path(span.footprint)}">'
+        f'<path fill="{colour}" stroke="{colour}" vector-effect="non-scaling-stroke" d="{_path(polygons)}">'
         f"<title>span {span.label}: about {round(span.count):,} records</title></path>"
-        for span, colour in zip(found, colours, strict=True)
+        for span, colour, polygons in zip(found, colours, outlines, strict=True)
     )
     look = 'fill-opacity="0.65" stroke-width="1.2"'
     return f'<g transform="matrix({" ".join(f"{m:.6g}" for m in matrix)})" {look}>{"".join(paths)}</g>'
 
 
-def _path(span: Span) -> str:
+def _path(polygons: list[list[IntArray]]) -> str:
     """The outline, whose sides follow the grid. Holes run the other way round, so they stay empty."""
-    rings = (ring for rings in span.polygons for ring in rings)
-    return "".join(
-        _ring(np.rint((ring - span.grid.low) / span.grid.widths).astype(np.int64)) for ring in rings
-    )
+    return "".join(_ring(ring) for rings in polygons for ring in rings)
 
 
 def _ring(corners: IntArray) -> str:

@@ -153,3 +153,14 @@ def test_far_cells_of_a_huge_grid_do_not_meet():
     cells = np.array([0, 1, 2**31, 2**31 - 1, 2**62 - 1], dtype=np.int64)
     tree = grow_peak_tree(cells, np.array([5.0, 4, 3, 2, 1]), shape, adjacent_offsets(2))
     np.testing.assert_array_equal(tree.peaks, [0, 0, 0, 1, 2])
+
+
+@pytest.mark.parametrize("flat_from", [3.5, 40.0, 1e5, np.inf])
+@pytest.mark.parametrize("spread", [5, 10**6])
+def test_whole_scores_give_the_tree_of_the_same_floats(flat_from, spread):
+    rng, shape = np.random.default_rng(spread), (20, 15)
+    cells, scores = np.arange(300), rng.integers(1, spread, 300)
+    whole = grow_peak_tree(cells, scores, shape, adjacent_offsets(2), flat_from)
+    floats = grow_peak_tree(cells, scores.astype(np.float64), shape, adjacent_offsets(2), flat_from)
+    for field in ("heights", "saddles", "parents", "peaks", "bulks"):
+        assert np.array_equal(getattr(whole, field), getattr(floats, field))

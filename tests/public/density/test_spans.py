@@ -6,7 +6,8 @@ import pytest
 
 from sfumato.domain import Grid
 from sfumato.errors import ParameterError
-from sfumato.public.density.spans import Span, _walk
+from sfumato.public.density.outlines import _walk
+from sfumato.public.density.spans import Span
 
 HOLE_IN_HOLE = np.array([[max(abs(i - 4), abs(j - 4)) % 2 == 0 for j in range(9)] for i in range(9)])
 NAMED = {

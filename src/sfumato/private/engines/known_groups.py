@@ -14,7 +14,8 @@ from sfumato.private.aggregates.base import Grouped
 
 MOST_GROUPS = 2**15  # a limit: groups are kept in 16 bits
 
-Find: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
+Kept: TypeAlias = NDArray[np.int16]
+Find: TypeAlias = Callable[[FloatArray, Kept], IntArray]
 
 
 class KnownGroups:
@@ -27,7 +28,7 @@ class KnownGroups:
 
     def __init__(self) -> None:
         self._partition: Partition | None = None
-        self._groups: list[NDArray[np.int16]] = []
+        self._groups: list[Kept] = []
 
     def fold(self, aggregate: Grouped, blocks: Iterable[FloatArray]) -> IntArray:
         """Fold an aggregate over blocks: those of the last time, in the same order."""

@@ -96,8 +96,8 @@ class Levels:
         scales = Scales.of(histogram)
         rows = max(float(histogram.estimates.sum()), 1.0)
         wanted = [p for p in _PRECISIONS if p == _PRECISIONS[0] or p * _ROWS_PER_KERNEL < rows]
-        layers = scales.layers(wanted)
-        self.edges: Layer = scales.layers([_EDGE_PRECISION])[0]
+        *layers, edges = scales.layers([*wanted, _EDGE_PRECISION])
+        self.edges: Layer = edges
         tree = grow_peak_tree(
             np.arange(histogram.grid.n_cells),
             layers[0].density,

@@ -237,7 +237,7 @@ def _scan(
     n_along = min(blocks.side, blocks.shape[last] - corner[last])
     for run in range(blocks.side**last):
         # Where the run begins: in the block with its margin, and on the refined grid.
-        rest, place, stride, inside = run, np.int64(blocks.margin), blocks.width, True
+        rest, place, stride, inside = run, blocks.margin, blocks.width, True
         home = corner[last] * blocks.parts
         for j in range(last - 1, -1, -1):
             along = rest % blocks.side

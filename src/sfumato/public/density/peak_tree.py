@@ -93,9 +93,10 @@ def grow_peak_tree(
     (docs/proofs/dbscan.md, Lemma 4).
     """
     order = _highest_first(scores, flat_from)
-    scores, n = np.minimum(scores, flat_from), len(order)
-    ranked, ranked_scores = cells[order], scores[order]
-    n_flat = int(np.count_nonzero(scores >= flat_from))
+    n = len(order)
+    ranked = cells[order]
+    ranked_scores: FloatArray = np.minimum(scores, flat_from, dtype=np.float64)[order]
+    n_flat = int(np.count_nonzero(ranked_scores >= flat_from))
     sides, table = np.array(shape, dtype=np.int64), _table(ranked, math.prod(shape))
     up = np.arange(n)
     _join_plateau(ranked, n_flat, sides, offsets, table, up)

@@ -72,11 +72,13 @@ class Scales:
         Parameters
         ----------
         wanted : sequence of float
-            Precisions, the least first.
+            Precisions.
         """
-        found = np.empty((3, len(wanted), self.densities.shape[1]))
-        _fill_layers(self.densities, self.noises, self.precisions, self.kernels, np.array(wanted), *found)
-        return [Layer(*parts) for parts in found.transpose(1, 0, 2)]
+        found, order = np.empty((3, len(wanted), self.densities.shape[1])), np.argsort(wanted)
+        in_order = np.array(wanted)[order]  # the least first
+        _fill_layers(self.densities, self.noises, self.precisions, self.kernels, in_order, *found)
+        layers = [Layer(*parts) for parts in found.transpose(1, 0, 2)]
+        return [layers[place] for place in np.argsort(order)]
 
 
 def _averaged(kernel: float) -> float:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numba
 import numpy as np
 
 from sfumato.domain import FloatArray, Grid, IntArray
 from sfumato.errors import ParameterError
-
-# The sides of a cell of a map, counter-clockwise from the lower: the step to the neighbour across each, and
-# the corner of the cell where each begins.
-_ACROSS = np.array([[0, -1], [1, 0], [0, 1], [-1, 0]], dtype=np.int64)
-_BEGINS = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=np.int64)
+from sfumato.public.density.outlines import outlines_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +75,13 @@ class Span:
         """Length, area or volume of the place, in the units of the columns."""
         return len(self.cells) * float(np.prod(self.grid.widths))
 
-    @property
+    @cached_property
     def centroid(self) -> FloatArray:
         """Unweighted mean of the cells' centres. It is not the mean of the rows and may lie outside."""
         mean: FloatArray = self._places.mean(axis=0) + 0.5
         return np.array(self.grid.low) + mean * self.grid.widths
 
-    @property
+    @cached_property
     def extent(self) -> FloatArray:
         """Lower and upper corner of the bounding box, shape (2, d)."""
         return _points(self.grid, np.stack([self._places.min(axis=0), self._places.max(axis=0) + 1]))
@@ -126,61 +121,13 @@ class Span:
                 f"`polygons` must be used on a span over 2 columns, got {len(self.grid.shape)} columns. "
                 "Use `boxes` for any number of columns"
             )
-        rings, parts = self._rings()
-        outlines: list[list[FloatArray]] = [[] for _ in range(parts.max() + 1)]
-        for ring, part in zip(rings, parts, strict=True):
-            outlines[part].append(ring)
-        return outlines
+        (outlines,) = outlines_of(self.grid.shape, [self.cells])
+        return [[_points(self.grid, ring) for ring in rings] for rings in outlines]
 
     @cached_property
     def _places(self) -> IntArray:
         """Index of each cell along each column, shape (n, d)."""
         return np.stack(np.unravel_index(self.cells, self.grid.shape), axis=1).astype(np.int64)
-
-    def _rings(self) -> tuple[list[FloatArray], IntArray]:
-        """Rings, and the connected part each belongs to.
-
-        The first cell of a part has its lower side on the outer ring, so that ring is walked first. A ring
-        begins at a corner, because the side that would lead straight to its first side has a lower number.
-        """
-        following, parts = self._borders()
-        n_sides = int((following >= 0).sum())
-        walked, firsts = np.empty(n_sides, dtype=np.int64), np.empty(n_sides // 4, dtype=np.int64)
-        firsts = firsts[: _walk(following.ravel(), walked, firsts)]
-        cells, sides = np.divmod(walked, 4)
-        is_corner = np.append(True, sides[1:] != sides[:-1])
-        is_corner[firsts] = True
-        corners = _points(self.grid, self._places[cells] + _BEGINS[sides])[is_corner]
-        ends = np.cumsum(np.add.reduceat(is_corner, firsts, dtype=np.int64))
-        closed = np.insert(corners, ends, corners[np.append(0, ends[:-1])], axis=0)
-        return np.split(closed, (ends + np.arange(1, len(ends) + 1))[:-1]), parts[cells[firsts]]
-
-    def _borders(self) -> tuple[IntArray, IntArray]:
-        """The side (4 * cell + side) after each side of the outline, else -1; and the part of each cell.
-
-        A walk keeps the span on its left. Where two cells of the same part meet at a corner, it crosses to
-        the other cell. Otherwise it would return to this corner and touch itself.
-        """
-        cells = np.arange(len(self.cells))
-        beside = np.stack([self._neighbours(step) for step in _ACROSS], axis=1)
-        parts = _parts(beside)
-        following = np.full((len(cells), 4), -1, dtype=np.int64)
-        for side in range(4):
-            after = (side + 1) % 4
-            ahead, diagonal = beside[:, after], self._neighbours(_ACROSS[side] + _ACROSS[after])
-            turns_right = (diagonal >= 0) & ((ahead >= 0) | (parts[diagonal] == parts))
-            onward = np.where(ahead >= 0, 4 * ahead + side, 4 * cells + after)
-            onward = np.where(turns_right, 4 * diagonal + (side - 1) % 4, onward)
-            following[:, side] = np.where(beside[:, side] < 0, onward, -1)
-        return following, parts
-
-    def _neighbours(self, step: IntArray) -> IntArray:
-        """Position of each cell's neighbour among the cells, or -1 if it is not in the span."""
-        moved, shape = self._places + step, np.array(self.grid.shape)
-        flat = self.cells + step[0] * shape[1] + step[1]
-        found = np.minimum(np.searchsorted(self.cells, flat), len(flat) - 1)
-        is_there = (moved >= 0).all(axis=1) & (moved < shape).all(axis=1) & (self.cells[found] == flat)
-        return np.where(is_there, found, -1)
 
 
 def _points(grid: Grid, corners: IntArray) -> FloatArray:
@@ -201,43 +148,3 @@ def _joined(low: IntArray, high: IntArray, axis: int) -> tuple[IntArray, IntArra
     firsts = np.flatnonzero(np.append(True, ~continues))
     lasts = np.append(firsts[1:], len(low)) - 1
     return low[firsts], high[lasts]
-
-
-@numba.njit(cache=True, nogil=True)
-def _parts(beside: IntArray) -> IntArray:
-    """Number of the connected part of each cell, in the order of first cells; cells connect by sides."""
-    parts, found = np.full(len(beside), -1, dtype=np.int64), np.empty(len(beside), dtype=np.int64)
-    n_parts = 0
-    for first in range(len(beside)):
-        if parts[first] >= 0:
-            continue
-        parts[first], found[0], n_found = n_parts, first, 1
-        while n_found:
-            n_found -= 1
-            cell = found[n_found]
-            for side in range(4):
-                other = beside[cell, side]
-                if other >= 0 and parts[other] < 0:
-                    parts[other], found[n_found] = n_parts, other
-                    n_found += 1
-        n_parts += 1
-    return parts
-
-
-@numba.njit(cache=True, nogil=True)
-def _walk(following: IntArray, walked: IntArray, firsts: IntArray) -> np.int64:
-    """List the cycles of `following` one after the other, using it up; return their number."""
-    n_rings, length = np.int64(0), np.int64(0)
-    for start in range(following.shape[0]):
-        if following[start] < 0:
-            continue
-        firsts[n_rings] = length
-        n_rings += 1
-        side = np.int64(start)
-        while following[side] >= 0:
-            walked[length] = side
-            length += 1
-            onward = following[side]
-            following[side] = -1
-            side = onward
-    return n_rings
