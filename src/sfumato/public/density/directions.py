@@ -25,7 +25,7 @@ _LENGTH, _WIDTH = 3.0, 0.5  # standard deviations of a turned kernel over that o
 _N_TURNS = 8
 _WIDEST = 10.0  # round kernel, in cells, that is still turned
 _GRADIENT = 1.5  # kernel of the gradients, over the round one
-# Kernels in which gradients are compared, over that of the gradients; the wide one where the other shows none.
+# Kernels in which gradients are compared, over that of the gradients: the wide one if the other shows none.
 _NEIGHBOURHOOD, _WIDE_NEIGHBOURHOOD = 3.0, 6.0
 # Least part of their squares that has an axis: over what noise alone makes of them, times the neighbourhood,
 # and over what is not noise. In a round hill gradients have all directions.

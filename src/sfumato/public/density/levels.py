@@ -115,7 +115,7 @@ class Levels:
         )
 
     def _layers(self, scales: Scales) -> tuple[list[float], list[Layer], Layer]:
-        """Precisions and layers, with turned kernels in two columns if noise matters; and the layer of edges."""
+        """Precisions, layers (with turned kernels in two columns if noise matters) and the layer of edges."""
         is_turned = len(self.shape) == 2 and self.noise_share >= _TURNED_NOISE
         precisions = _DIRECTED_PRECISIONS if is_turned else _PRECISIONS
         rows = max(float(self.histogram.estimates.sum()), 1.0)
