@@ -20,7 +20,7 @@ from sfumato.public.kmeans import weighted_kmeans
 
 SIZES = {2: (100, 200, 400), 4: (200, 400, 800), 8: (400, 800, 1600)}
 EPSILONS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0)
-QUICK_STEP = 4  # a quick run takes every so many of these
+QUICK_STEP = 9  # a quick run takes every so many of these
 CONFIGURATIONS = [(k, n, d) for d in (2, 3) for k, sizes in SIZES.items() for n in sizes]
 
 

@@ -32,7 +32,7 @@ VALUES = {
 }
 MIDDLE = {"n": 100_000, "d": 8, "k": 8}
 ENDS = (("n", 100_000), ("n", 1_000_000), ("d", 64), ("k", 64))
-QUICK_VALUES = {"n": (10_000, 31_600), "d": (2, 8), "k": (2, 8)}
+QUICK_VALUES = {"n": (5_000, 10_000), "d": (2, 8), "k": (2, 8)}
 QUICK_MIDDLE = {"n": 10_000, "d": 8, "k": 8}
 QUICK_ENDS = (("n", 10_000),)
 REPEATS, QUICK_REPEATS = 3, 1

@@ -31,7 +31,7 @@ METHODS = ("GridKMeans", "LloydKMeans", "CoresetKMeans", "PrivateKMeans", "DPM")
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    n_first, n_sizes, n_methods = (4, 1, 1) if quick else (len(FIRST), len(SIZES), len(METHODS))
+    n_first, n_sizes, n_methods = (2, 1, 1) if quick else (len(FIRST), len(SIZES), len(METHODS))
     # Who installs a package gets its bytecode, too. Processes that may not write it would make it each time.
     compileall.compile_dir(str(find_spec("sfumato").submodule_search_locations[0]), quiet=1)
     first = {name: cpu_seconds(code) for name, code in list(FIRST.items())[:n_first]}
