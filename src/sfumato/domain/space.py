@@ -335,11 +335,8 @@ class Domain:
 
     def _has_all(self, rows: FloatArray) -> bool:
         """Whether all rows are inside the box, and may be handed on: kernels are compiled for such arrays."""
-        return rows.flags.carray and bool(lie_inside(rows.reshape(-1), *self._limits))
+        return rows.flags.carray and bool(lie_inside(rows.reshape(-1), *repeated(self.low, self.high)))
 
-    @cached_property
-    def _limits(self) -> list[FloatArray]:
-        return repeated(self.low, self.high)
 
     def _inside_box(self, rows: FloatArray) -> FloatArray:
         """Rows inside the box, in their order."""

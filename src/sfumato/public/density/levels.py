@@ -16,7 +16,6 @@ import numpy as np
 from scipy.ndimage import label, maximum_filter
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.public.density.directions import directed
 from sfumato.public.density.joins import Joins, join_regions
 from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.density.peak_tree import grow_peak_tree
@@ -28,10 +27,6 @@ from sfumato.public.density.tails import log_moments
 # Tuned: docs/notes/density.md, docs/notes/constants.md#density-tree
 # Precisions of the layers, where there are enough rows for them.
 _PRECISIONS = (5.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 2048.0, 8192.0, 32768.0)
-_DIRECTED_PRECISIONS = (7.0, *_PRECISIONS[2:])  # of layers whose kernels lie along the shapes
-# Part of the added noise in the variance of a count from which on kernels are turned. With less, round ones
-# show the same, and a map of millions of rows takes a third of the time.
-_TURNED_NOISE = 0.1
 _ROWS_PER_KERNEL = 4  # kernels that the rows must fill for a layer to show anything
 _EDGE_PRECISION = 14.0  # of the layer that shows where clusters end
 # The deepest valley that sampling makes among n kernels grows as the largest of n normal numbers. Added noise
@@ -99,7 +94,10 @@ class Levels:
         self.histogram, self.min_rows = histogram, min_rows
         self.shape = histogram.grid.shape
         scales = Scales.of(histogram)
-        wanted, layers, self.edges = self._layers(scales)
+        rows = max(float(histogram.estimates.sum()), 1.0)
+        wanted = [p for p in _PRECISIONS if p == _PRECISIONS[0] or p * _ROWS_PER_KERNEL < rows]
+        *layers, edges = scales.layers([*wanted, _EDGE_PRECISION])
+        self.edges: Layer = edges
         tree = grow_peak_tree(
             np.arange(histogram.grid.n_cells),
             layers[0].density,
@@ -113,15 +111,6 @@ class Levels:
         self.joins: Joins = join_regions(
             self.peaks, self.shape, layers, np.array(wanted), self.evidence, min_rows
         )
-
-    def _layers(self, scales: Scales) -> tuple[list[float], list[Layer], Layer]:
-        """Precisions, layers (with turned kernels in two columns if noise matters) and the layer of edges."""
-        is_turned = len(self.shape) == 2 and self.noise_share >= _TURNED_NOISE
-        precisions = _DIRECTED_PRECISIONS if is_turned else _PRECISIONS
-        rows = max(float(self.histogram.estimates.sum()), 1.0)
-        wanted = [p for p in precisions if p == precisions[0] or p * _ROWS_PER_KERNEL < rows]
-        *layers, edges = scales.layers([*wanted, _EDGE_PRECISION])
-        return wanted, directed(self.histogram, scales, layers) if is_turned else layers, edges
 
     def _evidence(self, scales: Scales) -> FloatArray:
         """Largest smoothed count in each region, as a multiple of what noise seldom makes anywhere."""
