@@ -337,7 +337,6 @@ class Domain:
         """Whether all rows are inside the box, and may be handed on: kernels are compiled for such arrays."""
         return rows.flags.carray and bool(lie_inside(rows.reshape(-1), *repeated(self.low, self.high)))
 
-
     def _inside_box(self, rows: FloatArray) -> FloatArray:
         """Rows inside the box, in their order."""
         if self._has_all(rows):
