@@ -71,8 +71,8 @@ class Terms:
     >>> [term.term for term in told[0]], told.share(1, "bank").value
     (['ball'], 0.388)
     >>> print(told)
-    Cluster 0: ball (41 %, elsewhere 1 %)
-    Cluster 1: bank (39 %, elsewhere 1 %)
+    Cluster 0: ball (41 %, elsewhere under 3 %)
+    Cluster 1: bank (39 %, elsewhere under 3 %)
     """
 
     terms: tuple[str, ...]
