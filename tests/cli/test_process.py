@@ -63,7 +63,8 @@ def test_a_refused_budget(trips, shell, bounds):
     options = ["--bounds", bounds, "--ledger", "budget.db", "--dataset", "trips"]
     done = shell("fit", trips, "--epsilon", 1, *options, code=4)
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    method, line = done.stderr.splitlines()
+    assert method.startswith("--method ")
     assert line.startswith("error: The budget of 'trips' does not cover")
     assert not Path("release.json").exists()
     assert not Ledger("budget.db", "trips").history()
