@@ -305,32 +305,15 @@ def test_a_box_drops_the_rows_outside_and_no_other(d, n_outside, compiled, monke
         [np.nan, np.inf, -np.inf, 1.5, -9.0], n_outside
     )
     if not compiled:
-        for name in ("lie_inside", "take_inside"):
+        for name in ("copied_inside", "take_inside"):
             monkeypatch.setattr(space, name, getattr(space, name).py_func)
     domain = Domain.from_bounds((-1, 1), d, outside="drop")
     expected = np.delete(rows, places, axis=0)
     found = domain.admitted(rows)
     assert (found == expected).all()
     assert found.flags.c_contiguous
-    assert (found is rows) == (n_outside == 0)
+    assert not np.shares_memory(found, rows)
     assert (domain.admits(rows).sum(), len(found)) == (len(expected), len(expected))
-
-
-@pytest.mark.parametrize("outside", ["clip", "drop"])
-def test_rows_inside_a_box_pass_without_a_copy_if_kernels_are_compiled_for_them(outside):
-    domain = Domain.from_bounds((-1, 1), 3, outside=outside)
-    rows = np.random.default_rng(0).uniform(-1, 1, (50, 3))
-    assert domain.admitted(rows) is rows
-    frozen = rows.copy()
-    frozen.flags.writeable = False
-    odd = np.frombuffer(b"?" + rows.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(50, 3)
-    for other in (frozen, odd, np.asfortranarray(rows), rows.astype(np.float32)):
-        found = domain.admitted(other)
-        assert (found == other).all()
-        assert found.flags.carray
-        assert not np.shares_memory(found, other)
-    rows[7, 1] = 1.5
-    assert not np.shares_memory(domain.admitted(rows), rows)
 
 
 @pytest.mark.parametrize("d", [1, 2, 9, 300])

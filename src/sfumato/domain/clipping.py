@@ -83,13 +83,14 @@ def clip_to_box(values: FloatArray, low: FloatArray, high: FloatArray, out: Floa
 
 
 @numba.njit(cache=True, nogil=True)
-def lie_inside(values: FloatArray, low: FloatArray, high: FloatArray) -> bool:
-    """Whether the values of rows, one row after the other, are all inside a box."""
+def copied_inside(values: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> bool:
+    """Copy the values of rows. Returns whether all are inside."""
     are_inside = True
     for first in range(0, values.size, low.size):
-        some = values[first : first + low.size]
+        some, copied = values[first : first + low.size], out[first : first + low.size]
         for j in range(some.size):
             are_inside &= (some[j] >= low[j]) & (some[j] <= high[j])  # false for NaN
+            copied[j] = min(max(some[j], low[j]), high[j])  # as it is, but for the sign of zero
     return are_inside
 
 

@@ -32,10 +32,10 @@ from sfumato.domain.clipping import (
     clip_and_measure,
     clip_to_ball,
     clipped_to_box,
+    copied_inside,
     find_finite,
     find_in_ball,
     find_in_box,
-    lie_inside,
     repeated,
     take_inside,
 )
@@ -279,8 +279,7 @@ class Domain:
     def admitted(self, rows: ArrayLike) -> FloatArray:
         """The rows that aggregates see: those that are used, clipped and measured. None has NaN, ever.
 
-        Rows that are all inside a box come back as they are, without a copy. Values after the coordinates, of
-        columns that are only described, pass as they are.
+        Values after the coordinates, of columns that are only described, pass as they are.
         """
         rows = np.asarray(rows)
         if rows.shape[1] > self.n_features:
@@ -288,8 +287,6 @@ class Domain:
             return np.hstack([self.admitted(coordinates), described[self.admits(coordinates)]])
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         if self.outside == "clip":
-            if self.radius is None and not self.measure and self._has_all(rows):
-                return rows
             out = np.empty_like(rows)
             if self._clip_in_one_pass(rows, out):
                 return out
@@ -333,15 +330,12 @@ class Domain:
         low, high, origin, step = repeated(*limits)
         return bool(clip_and_measure(rows.reshape(-1), low, high, origin, step, out.reshape(-1)))
 
-    def _has_all(self, rows: FloatArray) -> bool:
-        """Whether all rows are inside the box, and may be handed on: kernels are compiled for such arrays."""
-        return rows.flags.carray and bool(lie_inside(rows.reshape(-1), *repeated(self.low, self.high)))
-
     def _inside_box(self, rows: FloatArray) -> FloatArray:
-        """Rows inside the box, in their order."""
-        if self._has_all(rows):
-            return rows
+        """Rows inside the box, in their order. One pass if all are."""
         out = np.empty_like(rows)
+        low, high = repeated(self.low, self.high)
+        if copied_inside(rows.reshape(-1), low, high, out.reshape(-1)):
+            return out
         return out[: take_inside(rows, np.array(self.low), np.array(self.high), out)]
 
     def _clip_rows(self, rows: ArrayLike, *, onto_sphere: bool = False) -> FloatArray:

@@ -80,9 +80,8 @@ class _Stretch:
 
     @cached_property
     def kept(self) -> list[FloatArray]:
-        """Clipped blocks: copies, because the table itself may be changed between two folds."""
-        blocks = admitted_blocks(self.rows, self.domain)
-        return [block.copy() if np.may_share_memory(block, self.rows) else block for block in blocks]
+        """Clipped blocks."""
+        return list(admitted_blocks(self.rows, self.domain))
 
 
 def _run(works: Sequence[Callable[[], T]]) -> list[T]:
