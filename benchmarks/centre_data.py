@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
-from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
+from benchmarks.baselines import kmeans, kmeans_inertia
 from sfumato import cluster, metrics
 from sfumato.datasets import data_home, load
 
@@ -110,7 +110,7 @@ def inertia_of_kmeans(name: str, seed: int, n_rows: int | None, n_clusters: int)
 @lru_cache(maxsize=256)
 def _inertia(name: str, seed: int, n_rows: int | None, n_clusters: int) -> float:
     X = _rows(name, seed, n_rows).X
-    return float(KMeans(n_clusters, n_init=10, random_state=0).fit(X).inertia_)
+    return kmeans_inertia(X, n_clusters)
 
 
 @lru_cache(maxsize=2)
@@ -134,12 +134,12 @@ def _rows(name: str, seed: int, n_rows: int | None) -> Rows:
 @lru_cache(maxsize=2)
 def _reference(name: str, seed: int, n_rows: int | None) -> Reference:
     data, X = DATA_SETS[name], _rows(name, seed, n_rows).X
-    best = KMeans(data.n_clusters, n_init=10, random_state=0).fit(X)
+    inertia, centers = kmeans(X, data.n_clusters)
     if data.n_blob_features:  # all good runs on separated blobs are the same
-        good_runs = [best.cluster_centers_]
+        good_runs = [centers]
     else:
         good_runs = metrics.reference_kmeans(X, data.n_clusters, n_best=10, n_runs=20, sample_size=2_500)
-    return Reference(float(best.inertia_), best.cluster_centers_, good_runs)
+    return Reference(inertia, centers, good_runs)
 
 
 def make(

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.baselines import kmeans_inertia
 from benchmarks.density_data import DATA_SETS, fit
 from benchmarks.density_families import FAMILIES
 from benchmarks.source_target import cost_of
@@ -106,7 +107,7 @@ def in_units(X: np.ndarray, bounds: Any) -> np.ndarray:
 @lru_cache(maxsize=64)
 def non_private(name: str, seed: int) -> float:
     of = table(name, seed)
-    return float(KMeans(of.n_clusters, n_init=3, random_state=0).fit(in_units(of.X, of.bounds)).inertia_)
+    return kmeans_inertia(in_units(of.X, of.bounds), of.n_clusters, 3)
 
 
 def cost(make: Callable[[int], Any], name: str, seed: int, **parameters: Any) -> float:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.baselines import hdbscan_labels
 from benchmarks.centre_data import in_processes, markdown
 from benchmarks.density_data import DATA_SETS, at_hand, rows_of
 from benchmarks.density_families import FAMILIES
@@ -81,7 +81,7 @@ def score_of(name: str, n_rows: int | None, epsilon: float | None, seed: int) ->
     X, classes = draw(name, n_rows, seed)
     if epsilon is None:
         X, classes = X[:MOST_ROWS_OF_HDBSCAN], classes[:MOST_ROWS_OF_HDBSCAN]
-        return float(adjusted_rand_score(classes, HDBSCAN(copy=True).fit(X).labels_))
+        return float(adjusted_rand_score(classes, hdbscan_labels(X)))
     bounds = (FAMILIES[name] if n_rows else DATA_SETS[name]).bounds
     model = DensityTree(epsilon=epsilon, bounds=bounds, random_state=seed).fit(X)
     return float(adjusted_rand_score(classes, model.labels_))

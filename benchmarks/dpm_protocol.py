@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances_argmin
 
+from benchmarks.baselines import kmeans, peer_centers
 from benchmarks.centre_data import DATA_SETS, data_names, markdown
-from benchmarks.diffprivlib_peer import peer_centers, prepare
+from benchmarks.diffprivlib_peer import prepare
 from benchmarks.kmeans_accuracy import BASE, PAPER_NAMES, PAPER_SCORES, PEER, spread, summarise
 from benchmarks.papers import inertia_ratios, published
 from sfumato import DPM, cluster, metrics, recommend
@@ -78,8 +78,8 @@ def measure(*, quick: bool) -> dict[str, Any]:
 def runs_on(name: str, rows: Rows, *, quick: bool) -> list[dict[str, Any]]:
     k, n_seeds = DATA_SETS[name].n_clusters, 1 if quick else SEEDS
     (n, d), delta = rows.X.shape, float(f"{len(rows.X) ** -1.5:.3g}")
-    bases = [KMeans(k, n_init=1, random_state=seed).fit(rows.X) for seed in range(n_seeds)]
-    inertia = float(np.mean([base.inertia_ for base in bases]))
+    bases = [kmeans(rows.X, k, 1, seed) for seed in range(n_seeds)]
+    inertia = float(np.mean([each for each, _ in bases]))
     n_runs = 2 if quick else GOOD_RUNS
     good = metrics.reference_kmeans(rows.X, k, n_best=n_runs, n_runs=n_runs, sample_size=2_500)
     found = recommend(n, d, k, 1.0, delta)
@@ -90,7 +90,7 @@ def runs_on(name: str, rows: Rows, *, quick: bool) -> list[dict[str, Any]]:
             return model.fit(rows.X).cluster_centers_
 
     centers: dict[str, Callable[[int], np.ndarray]] = {
-        BASE: lambda seed: bases[seed].cluster_centers_,
+        BASE: lambda seed: bases[seed][1],
         found.method.__name__: lambda seed: fitted(found.make(bounds=rows.bounds, random_state=seed)),
         OUR_DPM: lambda seed: fitted(DPM(epsilon=1.0, delta=delta, bounds=rows.bounds, random_state=seed)),
         PEER: lambda seed: peer_centers(rows.X, k, epsilon=1.0, bounds=rows.bounds, seed=seed),

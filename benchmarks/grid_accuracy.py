@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.cluster import KMeans
 
-from benchmarks.diffprivlib_peer import peer_centers, prepare
+from benchmarks.baselines import kmeans_inertia, peer_centers
+from benchmarks.diffprivlib_peer import prepare
 from benchmarks.papers import published
 from sfumato import GridKMeans, grid_size
 from sfumato.datasets import separated_gaussians
@@ -42,7 +42,7 @@ def costs_of_methods(configuration: tuple[int, int, int], seed: int) -> dict[str
     """WCSS of each method at each epsilon on the same rows."""
     k, n, d = configuration
     X, _ = separated_gaussians(n, k, d, random_state=seed)
-    costs = {"non-private": KMeans(k, n_init=10, random_state=0).fit(X).inertia_}
+    costs = {"non-private": kmeans_inertia(X, k)}
     for epsilon in EPSILONS:
         for rule in ("rugnik", "eugkm"):
             costs[f"plain {rule}-{epsilon:g}"] = inertia(X, plain_centers(X, k, epsilon, rule, seed))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 
+from benchmarks.baselines import peer_centers
 from benchmarks.centre_data import (
     DATA_SETS,
     METHODS,
@@ -23,7 +24,7 @@ from benchmarks.centre_data import (
     short,
 )
 from benchmarks.clocks import timed_call
-from benchmarks.diffprivlib_peer import peer_centers, prepare
+from benchmarks.diffprivlib_peer import prepare
 from benchmarks.papers import inertia_ratios, published
 from sfumato import metrics
 

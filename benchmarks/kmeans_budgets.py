@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.baselines import peer_centers
 from benchmarks.centre_data import (
     DATA_SETS,
     METHODS,
@@ -19,7 +20,7 @@ from benchmarks.centre_data import (
     rows_of,
     short,
 )
-from benchmarks.diffprivlib_peer import peer_centers, prepare
+from benchmarks.diffprivlib_peer import prepare
 from benchmarks.papers import inertia_ratios, published
 from benchmarks.pictures import PICTURES, STYLE
 from sfumato.metrics import inertia

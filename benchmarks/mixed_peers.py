@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 import venv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.baselines import remembered
 from benchmarks.prototypes import Mixed
 
 HERE = Path(__file__).parent
@@ -25,9 +27,11 @@ def prepare() -> None:
         subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-q", *PACKAGES])
 
 
-def peer(rows: Mixed, **job: Any) -> Mixed:
-    """What a peer makes of rows: prototypes, or a synthetic table. See `mixed_worker` for the jobs."""
+@remembered
+def peer(rows: Mixed, **job: Any) -> tuple[float, Mixed]:
+    """What a peer makes of rows, prototypes or a synthetic table, and its seconds. See `mixed_worker` for the jobs."""
     prepare()
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "given.npz", Path(folder) / "made.npz"
         np.savez(given, numbers=rows.numbers, codes=rows.codes, n_levels=np.array(rows.n_levels))
@@ -39,4 +43,5 @@ def peer(rows: Mixed, **job: Any) -> Mixed:
             stderr=subprocess.DEVNULL,
         )
         with np.load(made) as found:
-            return Mixed(found["numbers"], found["codes"], rows.n_levels)
+            made_rows = Mixed(found["numbers"], found["codes"], rows.n_levels)
+    return time.perf_counter() - start, made_rows

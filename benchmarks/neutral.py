@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from benchmarks.diffprivlib_peer import peer_centers
+from benchmarks.baselines import kmeans_inertia, peer_centers
 from benchmarks.kmeans_accuracy import PEER, spread
 from sfumato import Ball, metrics, recommend
 from sfumato.datasets import load
@@ -53,7 +53,7 @@ def inertia_of_kmeans(table: Table, k: int, n_starts: int = N_STARTS) -> float:
     """The best of several starts; from the true centres, if they are known and as many."""
     if table.centers is not None and k == len(table.centers):
         return float(KMeans(k, init=table.centers, n_init=1).fit(table.X).inertia_)
-    return float(KMeans(k, n_init=n_starts, random_state=0).fit(table.X).inertia_)
+    return kmeans_inertia(table.X, k, n_starts)
 
 
 def row_of(

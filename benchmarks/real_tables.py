@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
+from benchmarks.baselines import kmeans_inertia
 from benchmarks.centre_data import in_processes, markdown
 from benchmarks.diffprivlib_peer import peer_centers, prepare
 from benchmarks.kmeans_accuracy import spread
@@ -57,7 +57,7 @@ def in_units(name: str, X: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=8)
 def inertia_of_kmeans(name: str, k: int) -> float:
-    return float(KMeans(k, n_init=10, random_state=0).fit(scaled_rows(name)).inertia_)
+    return kmeans_inertia(scaled_rows(name), k)
 
 
 def center_errors(X: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 from threadpoolctl import threadpool_limits
 
+from benchmarks.baselines import kmeans_inertia
 from benchmarks.centre_data import markdown, short
 from benchmarks.clocks import timed_call
 from benchmarks.drawn_tables import COLUMNS, FACTORS, NUMBERS, ROWS, Setting, as_table, bounds_of, rows_of
@@ -59,7 +59,7 @@ def tried(setting: Setting, n_seeds: int) -> Row:
     """Inertia over that of k-means, by method: the median over seeds."""
     X = rows_of(setting)
     table = as_table(setting, X)
-    base = float(KMeans(setting.k, n_init=N_INIT, random_state=0).fit(X).inertia_)
+    base = kmeans_inertia(X, setting.k, N_INIT)
     budget = {"epsilon": EPSILON, "delta": DELTA}
     chosen = choice(setting)
     makers = {
