@@ -36,6 +36,7 @@ from sfumato import (
     LocalSearchKMeans,
     MaxCoverKMeans,
     MorseClustering,
+    PrivateKMeans,
     SourceTargetClustering,
 )
 from sfumato.budget.bought import plain
@@ -49,6 +50,8 @@ BUDGETS: dict[str, dict[str, Any]] = {
     "zcdp": {"rho": 0.4},
 }
 ESTIMATORS: dict[str, Any] = {
+    "PrivateKMeans": PrivateKMeans(4),
+    "PrivateKMeans, k open": PrivateKMeans(),
     "DPM": DPM(),
     "DPM without refinement": DPM(4, refine=False, interval=0.2),
     "GridKMeans": GridKMeans(4),

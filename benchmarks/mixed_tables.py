@@ -35,7 +35,7 @@ from sfumato import cluster
 from sfumato.datasets import load_table
 from sfumato.planner import Recommendation, recommend
 
-SEEDS, OTHER_SEEDS, QUICK_SEEDS = 20, 3, 1  # the others: methods that are not recommended
+SEEDS, OTHER_SEEDS, QUICK_SEEDS = 10, 2, 1  # the others: methods that are not recommended
 KS, EPSILON, DELTA = (5, 10), 1.0, 1e-6
 OURS = ("DPM", "LloydKMeans", "LocalSearchKMeans", "CoresetKMeans")
 TARGET = 1.05

@@ -57,7 +57,8 @@ python -m benchmarks --stale        # list the kept tables whose code has change
 ```
 
 Some tables need public data sets in the folder that `SFUMATO_DATA` names; without them their rows are left out. diffprivlib
-runs in an environment of its own, because it does not import with the present scikit-learn.
+runs in an environment of its own, because it does not import with the present scikit-learn. What peers and non-private baselines
+reach is kept in `.cache/benchmarks`, by rows, parameters and versions: a second run on the same machine computes only ours.
 """
 
 

@@ -21,7 +21,7 @@ from sfumato import cluster, errors
 from sfumato.datasets import load_table
 from sfumato.planner import Recommendation, recommend
 
-SEEDS, OTHER_SEEDS, QUICK_SEEDS = 20, 10, 1  # the others: methods that are not recommended, and the peer
+SEEDS, OTHER_SEEDS, QUICK_SEEDS = 20, 5, 1  # the others: methods that are not recommended, and the peer
 KS, EPSILONS, DELTA = (5, 10), (1.0, 0.1), 1e-6
 OURS = ("DPM", "LloydKMeans", "LocalSearchKMeans", "CoresetKMeans")
 PEER, UNSCALED = "diffprivlib", "scale=None"

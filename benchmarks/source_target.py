@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KS = (5, 10, 20, 40, 80)
-SEEDS, QUICK_SEEDS, QUICK_STEP, GAN_SEEDS = 30, 1, 10, 5
+SEEDS, QUICK_SEEDS, QUICK_STEP, GAN_SEEDS = 10, 1, 10, 2
 RING_SEEDS = 10  # ours asks anew for every k
 BUDGETS: dict[str, dict[str, float]] = {"epsilon 3": {"epsilon": 3.0}, "rho 3": {"rho": 3.0}}
 GAN_DELTA = 1e-5

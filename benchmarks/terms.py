@@ -21,7 +21,7 @@ from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.terms import RawTerms, read_terms, term_counts
 from sfumato.public.terms import Terms
 
-SEEDS, QUICK_SEEDS = 10, 2
+SEEDS, QUICK_SEEDS = 5, 2
 CLUSTERS = {"ag_news": 10, "clinc150": 50, "dblp_titles": 10, "wordnet_glosses": 45}
 CHOSEN_ON = ("ag_news", "clinc150")  # the constants; the others only report
 EPSILONS, DELTA = (1.0, 4.0), 1e-6
