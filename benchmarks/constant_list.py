@@ -297,7 +297,7 @@ TUNED: tuple[Tuned, ...] = (
     *group(
         "public.places.nearest_rows",
         ("SourceTargetClustering",),
-        {"LIKE_NEIGHBOURS": (), "LIKE_ALL": ()},
+        {"LIKE_NEIGHBOURS": ()},
     ),
     *group("cluster.shared.base", ("private bounds",), {"BOUNDS_SHARE": ()}),
     *group(

@@ -30,7 +30,7 @@ from sfumato.errors import ParameterError
 from sfumato.public.models import SourceTargetModel
 from sfumato.public.places.coverings import cover
 from sfumato.public.places.medoids import k_medoids
-from sfumato.public.places.nearest_rows import CountNoise, chance_of_none, likely_distances, ring_radii
+from sfumato.public.places.nearest_rows import CountNoise, chances_of_none, likely_distances, ring_radii
 
 Sanitizer = Literal["rings", "nna", "nas"]
 SANITIZERS = ("rings", "nna", "nas")
@@ -302,10 +302,10 @@ def ringed(curator: Questions, targets: Targets) -> tuple[FloatArray, FloatArray
     edges = ring_edges(curator.domain, targets.spacing)
     noisy = curator.cells("rings", Rings(representatives, edges))
     noise = CountNoise(noisy.record.mechanism == "discrete Laplace", float(noisy.record.scale))
-    none = chance_of_none(representatives, edges, noisy.values.reshape(-1, len(edges)), noise)
+    none = chances_of_none(representatives, edges, noisy.values.reshape(-1, len(edges)), noise)
     levels = np.cumsum(SHARES) - np.array(SHARES) / 2
     caps = likely_distances(targets.points, representatives, edges, none, levels)
-    return curator.domain.clip(_likely_places(representatives, edges, none)), caps
+    return curator.domain.clip(_likely_places(representatives, edges, none[:, :, -1])), caps
 
 
 def ring_edges(domain: Domain, spacing: float) -> FloatArray:
