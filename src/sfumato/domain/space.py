@@ -290,7 +290,8 @@ class Domain:
             out = np.empty_like(rows)
             if self._clip_in_one_pass(rows, out):
                 return out
-        elif self.radius is None:
+            return out[(np.isfinite(rows) & np.isfinite(out)).all(axis=1)]
+        if self.radius is None:
             return self.measure.of(self._inside_box(rows))
         used = self.admits(rows)
         rows = rows if used.all() else rows[used]
