@@ -13,6 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from sfumato import cluster
 from sfumato.cluster import PrivateClusterer
+from sfumato.domain import few_blocks
+from sfumato.private.aggregates import splits
 from sfumato.public.grid import synopsis
 
 
@@ -90,6 +92,15 @@ def pytest_collection_modifyitems(items):
 def one_thread_each():
     """Tables are tiny here: threads that wait for each other on a busy machine cost more than they bring."""
     with threadpool_limits(limits=1):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_at_once():
+    """Tests are about the kernels. That NumPy gives the same bits is tested for all of them together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_blocks, "FEW_BLOCKS", 0)
+        patch.setattr(splits, "MANY_SPLITS", 0)
         yield
 
 

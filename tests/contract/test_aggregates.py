@@ -14,7 +14,17 @@ import numpy as np
 import pytest
 
 from sfumato.budget import Sensitivity
-from sfumato.domain import LATTICE_RADIUS, Ball, Domain, Grid, grids, partitions, row_products, space
+from sfumato.domain import (
+    LATTICE_RADIUS,
+    Ball,
+    Domain,
+    Grid,
+    few_blocks,
+    grids,
+    partitions,
+    row_products,
+    space,
+)
 from sfumato.domain.nested import NestedGrid
 from sfumato.domain.partitions import GaussianCells, Rings, Tree, Voronoi
 from sfumato.domain.sparse import Sparse
@@ -785,6 +795,15 @@ def test_kernels_without_the_compiler(example, monkeypatch):
     with np.errstate(all="ignore"):
         for name, table in tables(example).items():
             assert (fold(example.aggregate, table) == expected[name]).all(), name
+
+
+@every_aggregate
+def test_the_first_blocks_have_the_same_bits(example, monkeypatch):
+    """NumPy folds them, without a word: a warning would tell of a row."""
+    expected = {name: fold(example.aggregate, table) for name, table in tables(example).items()}
+    monkeypatch.setattr(few_blocks, "FEW_BLOCKS", 2**30)
+    for name, table in tables(example).items():
+        assert (fold(example.aggregate, table) == expected[name]).all(), name
 
 
 @pytest.mark.parametrize("cls", [*exported().values(), SplitRule])

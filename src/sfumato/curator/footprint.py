@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sfumato.domain.few_blocks import BLOCK_VALUES, N_THREADS
 from sfumato.private.aggregates.moments import SHARED_VALUES
-from sfumato.private.engines.base import BLOCK_VALUES, N_THREADS
 from sfumato.private.engines.memory import KEPT_BYTES
 
 _BYTES_PER_VALUE = 24  # of a block of rows: as they are, clipped, and displaced

@@ -9,14 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.few_blocks import quickest
 
 LATTICE_RADIUS = 2**29  # a clipped coordinate is an integer in [-2^29, 2^29]
 STRETCH = 256  # values that are clipped in one loop
 
 
-@numba.njit(cache=True, nogil=True)
 def find_finite(rows: FloatArray, out: NDArray[np.bool_]) -> None:
     """Whether each row is finite."""
+    quickest(_find_finite, _finite_with_numpy)(rows, out)
+
+
+def _finite_with_numpy(rows: FloatArray, out: NDArray[np.bool_]) -> None:
+    np.isfinite(rows).all(axis=1, out=out)
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_finite(rows: FloatArray, out: NDArray[np.bool_]) -> None:
     for i in range(rows.shape[0]):
         out[i] = True
         for j in range(rows.shape[1]):
@@ -66,8 +75,28 @@ def clipped_to_box(
     rows: FloatArray, low: tuple[float, ...], high: tuple[float, ...], out: FloatArray
 ) -> bool:
     """Clip rows to a box. Returns whether all are finite."""
+    return quickest(_clip_with_kernel, _clip_with_numpy)(rows, low, high, out)
+
+
+def _clip_with_kernel(
+    rows: FloatArray, low: tuple[float, ...], high: tuple[float, ...], out: FloatArray
+) -> bool:
     lows, highs = repeated(low, high)
     return bool(clip_to_box(rows.reshape(-1), lows, highs, out.reshape(-1)))
+
+
+def _clip_with_numpy(
+    rows: FloatArray, low: tuple[float, ...], high: tuple[float, ...], out: FloatArray
+) -> bool:
+    # As the kernel does, NaN stays NaN, and a zero keeps its sign.
+    are_finite = True
+    for j, (least, most) in enumerate(zip(low, high, strict=True)):
+        column = rows[:, j].copy()  # read once: what is checked is what is clipped
+        are_finite &= bool(np.isfinite(column).all())
+        np.copyto(column, least, where=column < least)
+        np.copyto(column, most, where=column > most)
+        out[:, j] = column
+    return are_finite
 
 
 @numba.njit(cache=True, nogil=True)

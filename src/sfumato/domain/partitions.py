@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.few_blocks import quickest
 from sfumato.domain.guesses import Guesses, guesses_of
-from sfumato.domain.row_products import fill_nearest, project
+from sfumato.domain.row_products import fill_nearest, nearest_with_numpy, project
 from sfumato.domain.walks import Steps, steps_below, steps_of, walk
 from sfumato.errors import ParameterError
 
@@ -27,6 +28,7 @@ MomentShape = Literal["full", "diag", "spherical"]
 FAR = 2.0**500  # products of two such numbers, added up over 2^20 columns, stay finite
 FAINTEST = -40.0  # log of a responsibility beside which 1 stays 1
 LANES = 64  # rows that kernels of mixtures take at a time
+COMPARED_CENTERS = 64  # among which kernels search at once: NumPy takes far longer
 GUESSED_CENTERS, GUESSED_ROWS = 32, 2  # centres, and rows per centre, from which on guesses pay
 _INVERSES = np.array([0.0, *(1.0 / n for n in range(1, 13))])
 
@@ -83,6 +85,12 @@ class Voronoi:
     def index(self, rows: FloatArray) -> IntArray:
         """Nearest centre of each row."""
         points = rows if self.projection is None else project(rows, self.projection)
+        if self.n_cells > COMPARED_CENTERS:
+            return self._found(points)
+        return quickest(Voronoi._found, Voronoi._compared)(self, points)
+
+    def _found(self, points: FloatArray) -> IntArray:
+        """Nearest centre, with kernels, by guesses among many centres."""
         if self.n_cells < GUESSED_CENTERS or len(points) < GUESSED_ROWS * self.n_cells:
             return self._searched(points)
         found = self._guesses.index(np.ascontiguousarray(points))
@@ -93,8 +101,14 @@ class Voronoi:
             found[unsure] = self._searched(points[unsure])
         return found
 
+    def _compared(self, points: FloatArray) -> IntArray:
+        """Nearest of all centres, with NumPy."""
+        out = np.empty(len(points), dtype=np.int64)
+        nearest_with_numpy(points, self._origin, self._columns, self._half_squares, out)
+        return out
+
     def _searched(self, points: FloatArray) -> IntArray:
-        """Nearest of all centres."""
+        """Nearest of all centres, with kernels."""
         out = np.empty(len(points), dtype=np.int64)
         fill_nearest(points, self._origin, self._columns, self._half_squares, out)
         return out

@@ -288,9 +288,10 @@ class Domain:
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         if self.outside == "clip":
             out = np.empty_like(rows)
-            if self._clip_in_one_pass(rows, out):
-                return out
-        elif self.radius is None:
+            if not self._clip_in_one_pass(rows, out):
+                out = out[(np.isfinite(rows) & np.isfinite(out)).all(axis=1)]
+            return out
+        if self.radius is None:
             return self.measure.of(self._inside_box(rows))
         used = self.admits(rows)
         rows = rows if used.all() else rows[used]

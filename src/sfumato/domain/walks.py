@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from sfumato.domain.arrays import FloatArray, IntArray
+from sfumato.domain.few_blocks import quickest
 
 TOGETHER = 64  # rows that walk side by side: none waits for the others' reads
 
@@ -50,7 +51,7 @@ def walk(rows: FloatArray, steps: Steps, starts: IntArray | None = None) -> IntA
         Node at which each row begins, with `steps.depth` steps to the farthest leaf. By default, the first.
     """
     out = np.zeros(len(rows), dtype=np.int64) if starts is None else starts.copy()
-    _fill_leaves(rows, *steps, out)
+    quickest(_fill_leaves, _leaves_with_numpy)(rows, *steps, out)
     return out
 
 
@@ -94,3 +95,19 @@ def take_steps(
             node = np.uint64(out[i])
             is_right = rows[i, np.uint64(columns[node])] >= thresholds[node]
             out[i] = children[node + node + np.uint64(is_right)]
+
+
+def _leaves_with_numpy(
+    rows: FloatArray,
+    columns: IntArray,
+    thresholds: FloatArray,
+    children: IntArray,
+    depth: int,
+    n_inner: int,
+    out: IntArray,
+) -> None:
+    values, firsts, nodes = rows.ravel(), np.arange(len(rows)) * rows.shape[1], out
+    for _ in range(depth):
+        is_right = values[firsts + columns[nodes]] >= thresholds[nodes]
+        nodes = children[nodes + nodes + is_right]
+    out[:] = nodes - n_inner

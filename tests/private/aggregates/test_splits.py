@@ -306,6 +306,14 @@ def test_kernel_without_the_compiler(monkeypatch):
     assert {name: scores(rule, rows, 90).tolist() for name, rule in RULES.items()} == expected
 
 
+@pytest.mark.parametrize("size", [1, 90, 2**60])
+def test_few_splits_are_scored_by_numpy(size, monkeypatch):
+    rows = table(100, 2, seed=1)
+    expected = {name: scores(rule, rows, size).tolist() for name, rule in RULES.items()}
+    monkeypatch.setattr(splits, "MANY_SPLITS", 2**30)
+    assert {name: scores(rule, rows, size).tolist() for name, rule in RULES.items()} == expected
+
+
 TWO = Tree.root().split(np.array([0]), np.array([0]), np.array([0.5]))
 
 

@@ -5,6 +5,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+import numba
 import numpy as np
 import pytest
 from tests.worlds import rarely
@@ -116,11 +117,14 @@ def test_weights_of_any_law():
     )
 
 
+TABLE_INDEX = numba.njit(samplers.table_index)  # which only kernels call
+
+
 def index_at(table, number):
     """Run the kernel on the digits of a number below 2**BORDER_BITS; return its value and the digits read."""
     digits = np.frombuffer(number.to_bytes(BORDER_BITS // 8), dtype=">u2").astype(np.uint16)
     cursor = np.array([0, BORDER_BITS], dtype=np.int64)
-    value = samplers.table_index(digits.view(np.uint64), cursor, table.guide, table.borders)
+    value = TABLE_INDEX(digits.view(np.uint64), cursor, table.guide, table.borders)
     return int(value), int(cursor[0]) // 16
 
 

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
+import numba
 import numpy as np
 import pytest
 
@@ -204,12 +206,18 @@ def test_selection_equals_twin(rate):
         assert fast == slow
 
 
+@cache
+def compiled(kernel):
+    """A kernel that only kernels call, for Python."""
+    return numba.njit(kernel)
+
+
 def all_outcomes(n_bits, kernel, *arguments):
     """Run a kernel on every string of n_bits; return its outcomes and how many strings were too short."""
-    outcomes, n_short = {}, 0
+    outcomes, n_short, run = {}, 0, compiled(kernel)
     for string in range(2**n_bits):
         cursor = np.array([0, n_bits], dtype=np.int64)
-        value = int(kernel(np.array([string], dtype=np.uint64), cursor, *arguments))
+        value = int(run(np.array([string], dtype=np.uint64), cursor, *arguments))
         if cursor[0] > n_bits:
             n_short += 1
         else:
@@ -305,7 +313,7 @@ def test_take_reads_across_words():
     cursor = np.array([0, 512], dtype=np.int64)
     position = 0
     for n_bits in itertools.islice(itertools.cycle([1, 62, 0, 13, 50]), 18):
-        assert samplers.take(words, cursor, n_bits) == string >> position & (2**n_bits - 1)
+        assert compiled(samplers.take)(words, cursor, n_bits) == string >> position & (2**n_bits - 1)
         position += n_bits
     assert cursor[0] == position <= 512
 

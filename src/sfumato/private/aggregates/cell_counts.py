@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import FloatArray, IntArray
+from sfumato.domain.few_blocks import quickest
 from sfumato.domain.partitions import Partition
 from sfumato.private.aggregates.base import Aggregate
 
@@ -36,7 +37,7 @@ class CellCounts(Aggregate):
 
     def add(self, state: IntArray, rows: FloatArray) -> IntArray:
         """Count the rows of a block in their cells."""
-        _count(self.partition.index(rows), state)
+        quickest(_count, _count_with_numpy)(self.partition.index(rows), state)
         return state
 
 
@@ -45,3 +46,7 @@ def _count(cells: IntArray, state: IntArray) -> None:
     for i in range(cells.shape[0]):
         if cells[i] >= 0:
             state[cells[i]] += 1
+
+
+def _count_with_numpy(cells: IntArray, state: IntArray) -> None:
+    np.add.at(state, np.maximum(cells, 0), (cells >= 0).astype(np.int64))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar, Generic, TypeVar, get_args
 
 import numba
@@ -12,9 +14,11 @@ import numpy as np
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, FloatArray, IntArray, check_shape
+from sfumato.domain.few_blocks import quickest
 from sfumato.domain.partitions import GaussianCells, MomentShape, Partition
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Grouped, check_columns
+from sfumato.private.aggregates.displacements import add_at, clipped_units
 from sfumato.private.aggregates.limbs import LimbSums, carried
 from sfumato.private.aggregates.products import PRODUCT_WEIGHT, SQUARE_WEIGHT, add_products
 from sfumato.private.aggregates.sums import COUNT_WEIGHT, add_displacements
@@ -131,8 +135,10 @@ class GroupedMoments(_Moments[Partition], Grouped):
 
     def add_to_groups(self, state: IntArray, rows: FloatArray, groups: IntArray) -> IntArray:
         """Add the rows of a block to the moments of their groups."""
-        self._add(state, rows, groups, np.ones((len(rows), 1)))
-        return state
+        quickest(_hard_with_kernel, _hard_with_numpy)(
+            rows, groups, self.origins, self.radii / LATTICE_RADIUS, SHAPES.index(self.shape), state[0]
+        )
+        return carried(state)
 
 
 class WideMoments(_Moments[Partition]):
@@ -251,6 +257,27 @@ def n_moments(n_features: int, shape: MomentShape) -> int:
     if shape not in counts:
         raise ParameterError(f"`shape` must be one of {', '.join(counts)}, got {shape!r}")
     return counts[shape]
+
+
+def _hard_with_kernel(
+    rows: FloatArray, groups: IntArray, origins: FloatArray, steps: FloatArray, kind: int, state: IntArray
+) -> None:
+    _add_moments(rows, groups, np.ones((len(rows), 1)), origins, steps, kind, state)
+
+
+def _hard_with_numpy(
+    rows: FloatArray, groups: IntArray, origins: FloatArray, steps: FloatArray, kind: int, state: IntArray
+) -> None:
+    units, is_clipped = clipped_units(rows, groups, origins, steps)
+    add_at(state[:, 0], groups, COUNT_WEIGHT)
+    add_at(state[:, 1], groups, COUNT_WEIGHT * is_clipped)
+    scaled, d = units * (1.0 / LATTICE_RADIUS), len(units)
+    pairs = zip(*np.triu_indices(d), strict=True) if kind == 0 else ((j, j) for j in range(d))
+    seconds: Iterator[FloatArray] = (scaled[i] * units[j] for i, j in pairs)
+    if kind == 2:
+        seconds = iter([sum(seconds, np.zeros(len(rows)))])
+    for sums, values in zip(state.T[2:], chain(units, seconds), strict=True):
+        add_at(sums, groups, values.astype(np.int64))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import ALL_ROWS, FloatArray, IntArray, check_shape
+from sfumato.domain.few_blocks import quickest
 from sfumato.domain.partitions import Partition
 from sfumato.private.aggregates.base import Grouped
+from sfumato.private.aggregates.displacements import of_groups
 
 SMALLEST_WIDTH = 1e-290  # a box of no width has all its rows in the border bins
+MANY_SPLITS = 2**16  # which a kernel scores quicker than NumPy, even if it must be loaded
 _UNIT = 1024  # scores are integers: one row in the tail of a split counts t / q of these
 
 
@@ -56,7 +59,8 @@ class Marginals(Grouped):
         """Count the rows of a block in their bins."""
         firsts = np.arange(rows.shape[1], dtype=np.int32) * self.n_bins
         counts = state.reshape(len(state), rows.shape[1] * self.n_bins)
-        _count_marginals(rows, groups, self.low, self._bins_per_unit, firsts, counts)
+        count = quickest(_count_marginals, _marginals_with_numpy)
+        count(rows, groups, self.low, self._bins_per_unit, firsts, counts)
         return state
 
     @cached_property
@@ -144,7 +148,8 @@ class SplitRule:
         tails = np.floor(self.tail * sizes).astype(np.int64)
         out = np.empty((groups, d, n_bins - 1), dtype=np.int64)
         slopes = (self.tail_slope, self.inner_slope, self.emptiness)
-        _score_splits(raw_counts, sizes, tails, halves, bonus.astype(np.int64), slopes, out)
+        score = _score_splits if out.size > MANY_SPLITS else _scores_with_numpy
+        score(raw_counts, sizes, tails, halves, bonus.astype(np.int64), slopes, out)
         return out.reshape(groups, d * (n_bins - 1))
 
     def _half_widths(self, marginals: Marginals) -> IntArray:
@@ -182,6 +187,22 @@ def _count_marginals(
             counts[np.uint32(places[j])] += 1
 
 
+def _marginals_with_numpy(
+    rows: FloatArray,
+    groups: IntArray,
+    low: FloatArray,
+    bins_per_unit: FloatArray,
+    firsts: NDArray[np.int32],
+    state: IntArray,
+) -> None:
+    last, ones = float(state.shape[1] // rows.shape[1] - 1), (groups >= 0).astype(np.int64)
+    counts, starts = state.reshape(-1), np.maximum(groups, 0) * state.shape[1]
+    for j, column in enumerate(rows.T):
+        place = (column - of_groups(low[:, j], groups)) * of_groups(bins_per_unit[:, j], groups)
+        bins = np.minimum(np.maximum(place, 0.0), last).astype(np.int64)
+        np.add.at(counts, starts + firsts[j] + bins, ones)
+
+
 @numba.njit(cache=True, nogil=True)
 def _score_splits(
     counts: IntArray,
@@ -216,3 +237,30 @@ def _score_splits(
                 smaller = max(0, min(rows[b], sizes[g] - rows[b]))
                 in_tail = min(smaller, tails[g])
                 scores[b] += tail_slope * in_tail + inner_slope * (smaller - in_tail)
+
+
+def _scores_with_numpy(
+    counts: IntArray,
+    sizes: IntArray,
+    tails: IntArray,
+    halves: IntArray,
+    bonus: IntArray,
+    slopes: tuple[int, int, int],
+    out: IntArray,
+) -> None:
+    n_bins = counts.shape[2]
+    tail_slope, inner_slope, emptiness = slopes
+    below = np.zeros((*counts.shape[:2], 3 * n_bins + 1), dtype=np.int64)
+    np.cumsum(counts, axis=2, out=below[:, :, n_bins + 1 : 2 * n_bins + 1])
+    below[:, :, 2 * n_bins + 1 :] = below[:, :, 2 * n_bins, None]
+    places = np.arange(n_bins + 1, 2 * n_bins)
+    out[:] = -(2**62)
+    for w in range(halves.shape[2]):
+        half = halves[:, :, w, None]
+        first, last = (np.take_along_axis(below, places + shift, axis=2) for shift in (-half, half))
+        inside = np.minimum(last - first, 2**61 // max(1, emptiness))
+        np.maximum(out, bonus[:, w, None, None] - emptiness * inside, out=out)
+    rows = below[:, :, n_bins + 1 : 2 * n_bins]
+    smaller = np.maximum(np.minimum(rows, sizes[:, None, None] - rows), 0)
+    in_tail = np.minimum(smaller, tails[:, None, None])
+    out += tail_slope * in_tail + inner_slope * (smaller - in_tail)

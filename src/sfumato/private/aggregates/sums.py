@@ -11,16 +11,17 @@ import numpy as np
 from sfumato.budget.records import Sensitivity
 from sfumato.domain import LATTICE_RADIUS, Domain, FloatArray, IntArray, check_shape
 from sfumato.domain.blocks import Block, lies_within
+from sfumato.domain.few_blocks import quickest
 from sfumato.domain.partitions import Partition
 from sfumato.errors import ParameterError
 from sfumato.private.aggregates.base import Grouped
+from sfumato.private.aggregates.displacements import LARGEST_UNIT, add_at, clipped_units
 from sfumato.private.aggregates.limbs import LimbSums, carried
 
 # A row weighs a quarter of the radius in the counts: the joint norm is then 6 % above the sum's own norm,
 # and the noise of the count moves a mean that lies within a tenth of the radius by less than the sum's own.
 COUNT_WEIGHT = LATTICE_RADIUS // 4
 LEAST_SUM_RADIUS = 1e-290  # the inverse of a lattice step is finite
-LARGEST_UNIT = 2.0**400  # squares stay finite
 MANY_COLUMNS = 64  # from which on four rows at a time are faster than one: measured in 2 to 100 columns
 
 
@@ -101,10 +102,20 @@ def add_displacements(
 
     As for the lattice of a ball: shrink to one unit below the limit, then truncate towards zero, which never
     increases a norm. The spare unit covers the rounding of the norm for up to 2^20 columns. Both kernels add
-    squares from the first column to the last, so their results are the same.
+    squares from the first column to the last, as does NumPy, so their results are the same.
     """
     kernel = _add_narrow if rows.shape[1] < MANY_COLUMNS else _add_wide
-    kernel(rows, groups, origins, steps, state, weight)
+    quickest(kernel, _add_with_numpy)(rows, groups, origins, steps, state, weight)
+
+
+def _add_with_numpy(
+    rows: FloatArray, groups: IntArray, origins: FloatArray, steps: FloatArray, state: IntArray, weight: int
+) -> None:
+    units, is_clipped = clipped_units(rows, groups, origins, steps)
+    add_at(state[:, 0], groups, weight)
+    add_at(state[:, 1], groups, weight * is_clipped)
+    for sums, column in zip(state.T[2:], units, strict=True):
+        add_at(sums, groups, column.astype(np.int64))
 
 
 @numba.njit(cache=True, nogil=True)

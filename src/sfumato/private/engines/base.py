@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.few_blocks import BLOCK_VALUES
 from sfumato.private.aggregates.base import Aggregate
-
-BLOCK_VALUES = 2**17  # a block stays in the processor's cache
-N_THREADS = min(os.cpu_count() or 1, 8)
 
 
 class Engine(Protocol):

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.columns import Columns
+from sfumato.domain.few_blocks import N_THREADS
 from sfumato.private.aggregates.base import Aggregate
-from sfumato.private.engines.base import N_THREADS, add_rows
+from sfumato.private.engines.base import add_rows
 from sfumato.private.engines.memory import MemoryEngine
 from sfumato.private.engines.threads import on_threads
 from sfumato.private.people import capped_rows

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain import Domain, FloatArray, IntArray
+from sfumato.domain.few_blocks import N_THREADS
 from sfumato.private.aggregates.base import Aggregate, Grouped
-from sfumato.private.engines.base import N_THREADS, admitted_blocks
+from sfumato.private.engines.base import admitted_blocks
 from sfumato.private.engines.known_groups import KnownGroups
 from sfumato.private.engines.threads import on_threads
 

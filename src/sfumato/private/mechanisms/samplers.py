@@ -7,7 +7,7 @@ appended: dropping its bits would favour short trials.
 
 Callers check the limits on the arguments, and ``docs/proofs/samplers.md`` shows that these exclude overflow.
 All kernels share one file because numba's cache notices a change only in the file of the kernel that Python
-calls.
+calls. Those that only kernels call have no wrapper for Python, which would take a fifth of compiling them.
 """
 
 from typing import TypeAlias, cast
@@ -15,6 +15,7 @@ from typing import TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+from numba.extending import register_jitable
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ _ONE = cast(
 )  # a plain 1 as an argument would have numba compile further variants of a kernel
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def take(words: Words, cursor: Integers, n_bits: int) -> int:
     """Read the next ``n_bits`` bits, at most 62, as an integer; zero when the words have run out."""
     start = cursor[0]
@@ -45,7 +46,7 @@ def take(words: Words, cursor: Integers, n_bits: int) -> int:
     return int(np.int64(bits & (_ALL_ONES >> (_WORD - width))))
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def uniform(words: Words, cursor: Integers, n: int) -> int:
     """Draw an integer uniform on 0, ..., n - 1, reusing the remainder of a rejected value (Lumbroso 2013)."""
     n_bits = 0
@@ -64,7 +65,7 @@ def uniform(words: Words, cursor: Integers, n: int) -> int:
     return value
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli(words: Words, cursor: Integers, a: int, b: int) -> bool:
     """Draw true with probability min(a / b, 1), with two bits on average.
 
@@ -82,7 +83,7 @@ def bernoulli(words: Words, cursor: Integers, a: int, b: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli_exp_fraction(words: Words, cursor: Integers, a: int, b: int) -> bool:
     """Draw true with probability exp(-a / b) for 0 <= a <= b (Canonne, Kamath and Steinke, Algorithm 1)."""
     k = _ONE
@@ -91,7 +92,7 @@ def bernoulli_exp_fraction(words: Words, cursor: Integers, a: int, b: int) -> bo
     return k % 2 == 1
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli_exp_repeated(words: Words, cursor: Integers, times: int, a: int, b: int) -> bool:
     """Draw true with probability exp(-times * a / b) for 0 <= a <= b."""
     n_left = times
@@ -100,7 +101,7 @@ def bernoulli_exp_repeated(words: Words, cursor: Integers, times: int, a: int, b
     return n_left == 0
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli_exp(words: Words, cursor: Integers, whole: int, a: int, b: int) -> bool:
     """Draw true with probability exp(-(whole + a / b)) for 0 <= a <= b."""
     if not bernoulli_exp_repeated(words, cursor, whole, _ONE, _ONE):
@@ -108,7 +109,7 @@ def bernoulli_exp(words: Words, cursor: Integers, whole: int, a: int, b: int) ->
     return bernoulli_exp_fraction(words, cursor, a, b)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli_exp_fractions(words: Words, cursor: Integers, a: int, b: int, c: int, d: int) -> bool:
     """Draw true with probability exp(-(a / b) (c / d)) for fractions of at most one."""
     k = _ONE
@@ -121,7 +122,7 @@ def bernoulli_exp_fractions(words: Words, cursor: Integers, a: int, b: int, c: i
     return k % 2 == 1
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli_exp_product(words: Words, cursor: Integers, a: int, b: int, c: int, d: int) -> bool:
     """Draw true with probability exp(-(a / b) (c / d)) for any non-negative fractions."""
     i, a = a // b, a % b
@@ -136,7 +137,7 @@ def bernoulli_exp_product(words: Words, cursor: Integers, a: int, b: int, c: int
     return bernoulli_exp_fractions(words, cursor, a, b, c, d)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def geometric(words: Words, cursor: Integers, t: int, s: int) -> int:
     """Draw x >= 0 with probability proportional to exp(-x s / t) (the same paper, Algorithm 2)."""
     while cursor[0] <= cursor[1]:
@@ -149,7 +150,7 @@ def geometric(words: Words, cursor: Integers, t: int, s: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def laplace(words: Words, cursor: Integers, t: int, s: int) -> int:
     """Draw x with probability proportional to exp(-|x| s / t)."""
     while cursor[0] <= cursor[1]:
@@ -161,7 +162,7 @@ def laplace(words: Words, cursor: Integers, t: int, s: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def gaussian(words: Words, cursor: Integers, a: int, b: int) -> int:
     """Draw x with probability proportional to exp(-x**2 / (2 sigma**2)), sigma = a / b."""
     while cursor[0] <= cursor[1]:
@@ -198,7 +199,7 @@ def fill_gaussian(words: Words, cursor: Integers, out: Integers, n_done: int, a:
     return out.size
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def table_index(words: Words, cursor: Integers, guide: Integers, borders: Digits) -> int:
     """Return how many borders are at or below a uniform real, reading only the digits that matter.
 
@@ -304,7 +305,7 @@ def fill_cells(
     return out.size
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def accept_gap(words: Words, cursor: Integers, gap: np.uint64, num: int, den: int) -> bool:
     """Draw true with probability exp(-min(gap * num / den, MAX_EXPONENT)), for a gap of up to 64 bits."""
     divisor = np.uint64(den)

@@ -1,0 +1,32 @@
+"""Kernels or their twins in NumPy: a few blocks of rows are not worth the time that compiling takes.
+
+A twin gives the same bits. It takes up to 7 ms longer for a full block, while to compile a kernel takes up
+to 2 s. So every process folds its first blocks with NumPy.
+
+What decides counts blocks, whatever is in them: it tells nothing that the number of blocks read does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+BLOCK_VALUES = 2**17  # a block stays in the processor's cache
+N_THREADS = min(os.cpu_count() or 1, 8)
+FEW_BLOCKS = 32 * N_THREADS  # that one twin takes in a process: docs/notes/quick_start.md
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_taken: Counter[Callable[..., Any]] = Counter()
+
+
+def quickest(kernel: Kernel, twin: Kernel) -> Kernel:
+    """Return the kernel, or its twin in NumPy if this process has handed it few blocks."""
+    if _taken[twin] >= FEW_BLOCKS:
+        return kernel
+    _taken[twin] += 1
+    # A kernel never warns. A warning would tell of a row.
+    return np.errstate(all="ignore")(twin)
