@@ -337,12 +337,21 @@ def test_without_categories_nothing_is_asked_of_origins():
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 50])
 @pytest.mark.parametrize("d", [1, 3, 10, 130])
-def test_the_number_of_columns_chooses_a_kernel_and_no_result(n, d):
+def test_the_kernel_adds_what_its_twin_in_plain_python_adds(n, d):
     rng = np.random.default_rng(n)
     origins, steps = rng.normal(size=(5, d)), rng.uniform(0.5, 2.0, 5) * np.sqrt(d) / LATTICE_RADIUS
     groups = rng.integers(-1, 5, size=n)
+    limit = float(LATTICE_RADIUS - 1)
     for rows in (rng.normal(size=(n, d)), rng.choice(EXTREMES, size=(n, d))):
-        narrow, wide = np.zeros((2, 5, 2 + d), dtype=np.int64)
-        sums._add_narrow(rows, groups, origins, steps, narrow, COUNT_WEIGHT)
-        sums._add_wide(rows, groups, origins, steps, wide, COUNT_WEIGHT)
-        assert (narrow == wide).all()
+        state, expected = np.zeros((2, 5, 2 + d), dtype=np.int64)
+        sums.add_displacements(rows, groups, origins, steps, state, COUNT_WEIGHT)
+        for row, group in zip(rows, groups, strict=True):
+            if group >= 0:
+                with np.errstate(over="ignore"):
+                    units = ((row - origins[group]) * (1.0 / steps[group])).clip(-(2.0**400), 2.0**400)
+                norm = math.sqrt(sum(units**2, start=0.0))  # from the first column to the last
+                shrunk = units * (limit / norm) if norm > limit else units
+                expected[group] += np.array([COUNT_WEIGHT, COUNT_WEIGHT * (norm > limit), *shrunk]).astype(
+                    np.int64
+                )
+        assert (state == expected).all()
