@@ -31,7 +31,8 @@ class MemoryEngine:
 
     Each thread folds one stretch of the array; kernels release the interpreter lock. Rows are clipped block
     by block, so no aggregate ever sees one outside the domain. At the second fold, or a count of rows, the
-    clipped blocks of a table of up to `KEPT_BYTES` are kept for the next ones, to the end of a fit. So are the groups of up to `KEPT_GROUPS` rows under the last partition.
+    clipped blocks of a table of up to `KEPT_BYTES` are kept for the next ones, to the end of a fit.
+    So are the groups of up to `KEPT_GROUPS` rows under the last partition.
 
     Extra memory: one state and one block of rows per thread, and what is kept. Whether rows and groups are
     kept depends on the shape of the table alone.
