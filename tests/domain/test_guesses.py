@@ -59,8 +59,9 @@ def test_nothing_is_sure_of_equal_centres():
 
 def test_each_centre_has_one_leaf():
     found = guesses_of(np.random.default_rng(0).normal(size=(K, 3)).round(), np.zeros(3))
-    assert sorted(found.node_centers[found.steps.n_inner :]) == list(range(K))
-    assert found.steps.depth < 20
+    steps, node_centers = found._tree
+    assert sorted(node_centers[steps.n_inner :]) == list(range(K))
+    assert steps.depth < 20
 
 
 def test_kernels_without_the_compiler(monkeypatch):

@@ -9,6 +9,7 @@ skips centres: where clusters are apart, it is shorter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numba
 import numpy as np
@@ -24,25 +25,41 @@ TRIED = 16  # one in so many rows is tried first; the others are guessed if half
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """A tree whose leaves are centres, and how close a row must be to a centre to be sure of it."""
+    """How close a row must be to a centre to be sure of it, and a tree whose leaves are centres."""
 
     centers: FloatArray  # (k, d)
     limits: FloatArray  # (k,); of squared distances; -1 if nothing is ever sure
-    steps: Steps
-    node_centers: IntArray  # (n_nodes,); centre of each leaf of the tree
 
-    def index(self, rows: FloatArray) -> IntArray | None:
-        """Nearest centre of each row of which it is sure, else -1. None if it is seldom sure."""
-        out = np.empty(len(rows), dtype=np.int64)
+    def index(self, rows: FloatArray, hints: IntArray | None = None) -> IntArray | None:
+        """Nearest centre of each row of which it is sure, else -1. None if it is seldom sure.
+
+        Parameters
+        ----------
+        rows : float array of shape (n, d)
+        hints : int array of shape (n,), optional
+            A centre to try for each row, in place of the one that the tree guesses.
+        """
+        steps, node_centers = self._tree if hints is None else self._no_tree
+        out = np.zeros(len(rows), dtype=np.int64) if hints is None else hints.copy()
         first = -(-len(rows) // TRIED)
-        self._fill(rows[:first], out[:first])
-        if 2 * np.count_nonzero(out[:first] >= 0) < first:
-            return None
-        self._fill(rows[first:], out[first:])
+        for some in (slice(first), slice(first, None)):
+            _fill_sure(rows[some], *steps[:4], node_centers, self.centers, self.limits, out[some])
+            if 2 * np.count_nonzero(out[:first] >= 0) < first:
+                return None
         return out
 
-    def _fill(self, rows: FloatArray, out: IntArray) -> None:
-        _fill_sure(rows, *self.steps[:4], self.node_centers, self.centers, self.limits, out)
+    @cached_property
+    def _tree(self) -> tuple[Steps, IntArray]:
+        """Steps of the tree, and the centre of each of its nodes that is a leaf."""
+        columns, thresholds, children, leaf_centers = _splits_between(self.centers)
+        node_centers = np.concatenate([np.zeros_like(columns), leaf_centers])
+        return steps_of(columns, thresholds, children), node_centers
+
+    @property
+    def _no_tree(self) -> tuple[Steps, IntArray]:
+        """No steps: every centre is a node, at which rows that hint at it begin and end."""
+        none = np.empty(0, dtype=np.int64)
+        return Steps(none, np.empty(0), none, 0, 0), np.arange(len(self.centers))
 
 
 def guesses_of(centers: FloatArray, origin: FloatArray) -> Guesses:
@@ -63,10 +80,7 @@ def guesses_of(centers: FloatArray, origin: FloatArray) -> Guesses:
     _fill_nearest_squares(centers, nearest)
     largest = float(((centers - origin) ** 2).sum(axis=1).max())
     is_clear = nearest >= max((d + 3) * ROUNDING * largest, LEAST_SQUARE)
-    columns, thresholds, children, leaf_centers = _splits_between(centers)
-    node_centers = np.concatenate([np.zeros_like(columns), leaf_centers])
-    limits = np.where(is_clear, SURE / 4 * nearest, -1.0)
-    return Guesses(centers, limits, steps_of(columns, thresholds, children), node_centers)
+    return Guesses(centers, np.where(is_clear, SURE / 4 * nearest, -1.0))
 
 
 def _splits_between(centers: FloatArray) -> tuple[IntArray, FloatArray, IntArray, IntArray]:
@@ -126,11 +140,9 @@ def _fill_sure(
     limits: FloatArray,
     out: IntArray,
 ) -> None:
-    """Fill `out` with the guess for each row that is within the limit of its centre, else with -1."""
+    """Walk on from the nodes in `out` to guesses. Keep those within the limit of their centre, else -1."""
     for first in range(0, rows.shape[0], TOGETHER):
         few, some = rows[first : first + TOGETHER], out[first : first + TOGETHER]
-        for i in range(some.size):
-            some[i] = 0
         take_steps(few, columns, thresholds, children, depth, some)
         for i in range(some.size):
             center = np.uint64(node_centers[np.uint64(some[i])])

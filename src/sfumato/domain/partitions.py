@@ -86,19 +86,28 @@ class Voronoi:
         """Nearest centre of each row."""
         points = rows if self.projection is None else project(rows, self.projection)
         if self.n_cells > COMPARED_CENTERS:
-            return self._found(points)
-        return quickest(Voronoi._found, Voronoi._compared)(self, points)
+            return self._index(points)
+        return quickest(Voronoi._index, Voronoi._compared)(self, points)
 
-    def _found(self, points: FloatArray) -> IntArray:
-        """Nearest centre, with kernels, by guesses among many centres."""
+    def further(self, before: Partition) -> Hints | None:
+        """How groups of another partition hint at those of this one; None if they do not."""
+        if self.n_cells < GUESSED_CENTERS:
+            return None
+        if isinstance(before, Voronoi) and before.projection is self.projection:
+            return Hints(self, self._index(before.centers))
+        return Hints(self, np.arange(self.n_cells)) if before.n_cells == self.n_cells else None
+
+    def _index(self, points: FloatArray, hints: IntArray | None = None) -> IntArray:
+        """Nearest centre of each point, by a guess where that is sure."""
         if self.n_cells < GUESSED_CENTERS or len(points) < GUESSED_ROWS * self.n_cells:
             return self._searched(points)
-        found = self._guesses.index(np.ascontiguousarray(points))
+        found = self._guesses.index(np.ascontiguousarray(points), hints)
+        search = self._searched if hints is None else self._index  # which guesses by a tree
         if found is None:
-            return self._searched(points)
+            return search(points)
         unsure = np.flatnonzero(found < 0)
         if len(unsure):
-            found[unsure] = self._searched(points[unsure])
+            found[unsure] = search(points[unsure])
         return found
 
     def _compared(self, points: FloatArray) -> IntArray:
@@ -112,6 +121,20 @@ class Voronoi:
         out = np.empty(len(points), dtype=np.int64)
         fill_nearest(points, self._origin, self._columns, self._half_squares, out)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Hints:
+    """A search for the nearest centre that first tries the one at which an earlier group hints."""
+
+    nearest: Voronoi
+    centers: IntArray  # number of a centre for each earlier group
+
+    def index(self, rows: FloatArray, groups: NDArray[np.integer]) -> IntArray:
+        """Nearest centre of each row, from its earlier group. The same as `Voronoi.index`."""
+        projection = self.nearest.projection
+        points = rows if projection is None else project(rows, projection)
+        return self.nearest._index(points, self.centers[groups])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from sfumato.domain import Domain, FloatArray
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import NoiseWarning
-from sfumato.public.density.spans import Span
+from sfumato.public.density.regions import Regions
 from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.models.centres import CentreModel
 from sfumato.public.profiles import Profiles
@@ -122,8 +122,8 @@ def _missing(release: Published) -> str:
 
 def _everywhere(release: Published) -> str:
     """Say that a density has one span nearly everywhere."""
-    spans: Sequence[Span] = getattr(release.model, "spans", ())
-    share = len(spans[0].cells) / spans[0].grid.n_cells if len(spans) == 1 else 0.0
+    regions: Regions | None = getattr(release.model, "regions", None)
+    share = len(regions.cells) / regions.grid.n_cells if regions and regions.n_spans == 1 else 0.0
     if share <= EVERYWHERE:
         return ""
     return f"The only span covers {share:.0%} of what the bounds allow: nothing stands out from the rest"

@@ -107,6 +107,23 @@ def test_rows_that_disappear_between_folds_break_nothing():
     assert (engine.fold(asked[1]) == MemoryEngine(rows, domain).fold(asked[1])).all()
 
 
+@pytest.mark.parametrize("projection", [None, np.eye(D)[::-1].copy()])
+def test_earlier_groups_hint_at_the_nearest_centre_and_change_none(projection):
+    rng = np.random.default_rng(6)
+    places = rng.uniform(-1, 1, (40, D))
+    rows = places[rng.integers(40, size=4000)] + rng.normal(0, 0.05, (4000, D))
+    near, fewer, other = places + rng.normal(0, 0.02, places.shape), places[:33], rng.uniform(-1, 1, (40, D))
+    for centers in (near, fewer, other):  # hints that are mostly right, sometimes and seldom
+        after = Voronoi(centers, projection)
+        for before in (Voronoi(places, projection), Voronoi(rng.uniform(-1, 1, (5, D)), projection)):
+            hints = after.further(before)
+            assert (hints.index(rows, before.index(rows)) == after.index(rows)).all()
+    tree, few = grown_trees()[-1], Voronoi(places[:5])
+    assert few.further(tree) is None  # every centre is looked at anyway
+    same = Voronoi(rng.uniform(-1, 1, (max(32, tree.n_cells), D)))
+    assert (same.further(tree) is not None) == (same.n_cells == tree.n_cells)
+
+
 def test_rows_of_other_columns_are_refused_before_a_kernel_reads_them():
     engine = MemoryEngine(np.zeros((5, D + 1)), Domain.from_bounds((-1, 1), D + 1))
     with pytest.raises(ParameterError, match="must have 3 columns, got 4"):

@@ -137,7 +137,7 @@ def test_kept_blocks_give_the_same_states(rows, monkeypatch, outside, n):
 
 def test_a_table_is_kept_from_the_second_fold_on_if_it_is_small(rows, monkeypatch):
     engine = MemoryEngine(rows, DOMAIN)
-    engine.fold(RowCount())
+    engine.fold(CellCounts(GRID))
     assert not keeps_rows(engine)  # most tables of the density methods are asked about once
     first, second = Blocks(), Blocks()
     engine.fold(first)
@@ -149,6 +149,12 @@ def test_a_table_is_kept_from_the_second_fold_on_if_it_is_small(rows, monkeypatc
     for _ in range(3):
         large.fold(RowCount())
     assert not keeps_rows(large)
+
+
+def test_a_table_is_kept_from_the_start_if_its_rows_are_counted(rows):
+    engine = MemoryEngine(rows, DOMAIN)
+    engine.fold(RowCount())
+    assert keeps_rows(engine)
 
 
 def test_images_of_admitted_rows_are_not_kept_again(rows):

@@ -15,6 +15,7 @@ from sfumato.public.density.levels import Levels, cut_levels
 from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.density.regions import (
     _majority,
+    _pairs,
     measured_regions,
     noise_of_sum,
     regions_of_leaves,
@@ -53,6 +54,16 @@ def test_cut_cells_count_by_volume_and_widen_the_interval():
     low = 20 - allowances(histogram, 1, (0.025, 0.025))[0]
     high = 70 + allowances(histogram, 2, (0.025, 0.025))[1]
     np.testing.assert_allclose(found.counts, [[20 + 50 / 4, low, high]])
+
+
+def test_pairs_are_the_same_in_a_grid_of_too_many_cells_for_one_key():
+    rng = np.random.default_rng(0)
+    homes, labels = rng.integers(50, size=300), rng.integers(4, size=300)
+    expected = np.unique(np.stack([homes, labels], axis=1), axis=0, return_counts=True)
+    for n_homes in (50, 2**62):
+        home, label, times = _pairs(homes, labels, n_homes)
+        assert (np.stack([home, label], axis=1) == expected[0]).all()
+        assert (times == expected[1]).all()
 
 
 def test_two_spans_share_a_cell():

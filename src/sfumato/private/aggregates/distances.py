@@ -77,23 +77,20 @@ def _count_distances(
     squared_edges: FloatArray,
     state: IntArray,
 ) -> None:
+    n_columns = rows.shape[1]
     for i in range(rows.shape[0]):
-        group = groups[i]
-        if group < 0:
+        if groups[i] < 0:
             continue
-        squares = 0.0
-        for j in range(rows.shape[1]):
-            gap = rows[i, j] - origins[group, j]
+        group = np.uint64(groups[i])
+        row, origin, squares = rows[i], origins[group], 0.0
+        for j in range(n_columns):
+            gap = row[j] - origin[j]
             squares += gap * gap
         squares /= squared_scales[group]
-        low, high = 0, squared_edges.shape[0]
-        while low < high:
-            middle = (low + high) // 2
-            if squares >= squared_edges[middle]:
-                low = middle + 1
-            else:
-                high = middle
-        state[low] += 1
+        place = np.int64(0)
+        for edge in squared_edges:  # few: processors compare several at once, and no branch goes astray
+            place += np.int64(squares >= edge)
+        state[place] += 1
 
 
 def _distances_with_numpy(

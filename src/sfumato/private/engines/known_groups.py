@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
-from sfumato.domain.partitions import Partition, Subset, Tree
+from sfumato.domain.partitions import Partition, Subset, Tree, Voronoi
 from sfumato.private.aggregates.base import Grouped
 
 MOST_GROUPS = 2**15  # a limit: groups are kept in 16 bits
@@ -60,4 +60,7 @@ def _further(partition: Partition, before: Partition | None) -> Find | None:
     if isinstance(partition, Tree) and isinstance(before, Tree):
         walk = partition.further(before)
         return walk.index if walk else None
+    if isinstance(partition, Voronoi) and before is not None:
+        hints = partition.further(before)
+        return hints.index if hints else None
     return None

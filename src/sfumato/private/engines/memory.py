@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from sfumato.domain import Domain, FloatArray, IntArray
 from sfumato.domain.few_blocks import N_THREADS
 from sfumato.private.aggregates.base import Aggregate, Grouped
+from sfumato.private.aggregates.counts import RowCount
 from sfumato.private.engines.base import admitted_blocks
 from sfumato.private.engines.known_groups import KnownGroups
 from sfumato.private.engines.threads import on_threads
 
 FEW_VALUES = 2**14  # to hand these to another thread takes longer than to fold them
-KEPT_BYTES = 2**25  # of clipped rows: a larger table is clipped anew for every fold
+KEPT_BYTES = 2**27  # of clipped rows: a larger table is clipped anew for every fold
 KEPT_GROUPS = 2**21  # rows, of 2 bytes each: the groups of a larger table are found anew for every fold
 
 T = TypeVar("T")
@@ -30,8 +31,8 @@ class MemoryEngine:
     """Rows in a two-dimensional array of any real dtype and memory order.
 
     Each thread folds one stretch of the array; kernels release the interpreter lock. Rows are clipped block
-    by block, so no aggregate ever sees one outside the domain. At the second fold, the clipped blocks of a
-    table of up to `KEPT_BYTES` are kept for the next ones, as long as the engine lives: to the end of a fit.
+    by block, so no aggregate ever sees one outside the domain. At the second fold, or a count of rows, the
+    clipped blocks of a table of up to `KEPT_BYTES` are kept for the next ones, to the end of a fit.
     So are the groups of up to `KEPT_GROUPS` rows under the last partition.
 
     Extra memory: one state and one block of rows per thread, and what is kept. Whether rows and groups are
@@ -50,7 +51,8 @@ class MemoryEngine:
     def fold(self, aggregate: Aggregate) -> IntArray:
         """Return the aggregate's raw state over all rows, before noise."""
         self._n_folds += 1
-        is_kept = self._n_folds > 1 and self.domain is not None and 8 * self.rows.size <= KEPT_BYTES
+        is_one_of_many = self._n_folds > 1 or isinstance(aggregate, RowCount)  # which is never the last one
+        is_kept = is_one_of_many and self.domain is not None and 8 * self.rows.size <= KEPT_BYTES
         folds = [partial(stretch.fold, aggregate, is_kept) for stretch in self._stretches]
         return reduce(aggregate.merge, _run(folds))
 

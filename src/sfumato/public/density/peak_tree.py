@@ -217,8 +217,9 @@ def _join_plateau(
             if other < 0 or other >= n_flat:
                 continue
             n_faces += 1
-            a, b = _root(up, rank), _root(up, other)
-            up[max(a, b)] = min(a, b)
+            if offsets[k, first] > 0:
+                a, b = _root(up, rank), _root(up, other)
+                up[max(a, b)] = min(a, b)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf, ndtri
 
-from sfumato.domain import FloatArray, Grid, IntArray, check_shape
+from sfumato.domain import MOST_CELLS, FloatArray, Grid, IntArray, check_shape
 from sfumato.errors import ParameterError
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.nested import NestedHistogram
@@ -121,13 +121,11 @@ def measured_regions(
     confidence : float
     """
     fine = histogram.grid.refined(parts)
-    homes = _coarse(cells, histogram.grid.shape, parts)
-    distinct, place = np.unique(homes, return_inverse=True)
-    pairs, pieces = np.unique(place * len(bias) + labels, return_counts=True)
-    place, span = np.divmod(pairs, max(len(bias), 1))
-    counts = histogram.at(distinct[place]).astype(np.float64)
+    n_spans = len(bias)
+    homes, span, pieces = _pairs(_coarse(cells, histogram.grid.shape, parts), labels, histogram.grid.n_cells)
+    counts = histogram.at(homes).astype(np.float64)
     share = pieces / parts ** len(fine.shape)
-    n_spans, whole = len(bias), share == 1
+    whole = share == 1
     estimate = np.bincount(span, share * counts, n_spans) - bias
     inner = np.bincount(span[whole], counts[whole], n_spans) - bias
     outer = np.bincount(span, counts, n_spans)
@@ -246,10 +244,27 @@ def selection_bias(
 
 
 def _coarse(cells: IntArray, shape: tuple[int, ...], parts: int) -> IntArray:
+    """Cell of a grid of this shape that holds each cell of the grid refined by `parts`."""
     if parts == 1:
         return cells
-    fine = np.unravel_index(cells, tuple(m * parts for m in shape))
-    return np.ravel_multi_index(tuple(axis // parts for axis in fine), shape).astype(np.int64)
+    out, stride = np.zeros(len(cells), dtype=np.int64), 1
+    for m in reversed(shape):
+        cells, along = np.divmod(cells, m * parts)
+        out += along // parts * stride
+        stride *= m
+    return out
+
+
+def _pairs(homes: IntArray, labels: IntArray, n_homes: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Distinct pairs of a home and a label in their order, and how often each occurs."""
+    n_labels = int(labels.max(initial=0)) + 1
+    if n_homes * n_labels <= MOST_CELLS:
+        pairs, times = np.unique(homes * n_labels + labels, return_counts=True)
+        home, label = np.divmod(pairs, n_labels)
+        return home, label, times
+    distinct, place = np.unique(homes, return_inverse=True)
+    place, label, times = _pairs(place, labels, len(distinct))
+    return distinct[place], label, times
 
 
 def _spread(histogram: NoisyHistogram, n_cells: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
