@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato import DPM, CoresetKMeans, DPMoG, GridKMeans, LloydKMeans, PrivateKMeans
+from sfumato import DPM, CoresetKMeans, DPMoG, GridKMeans, LloydKMeans, LocalSearchKMeans, PrivateKMeans
 from sfumato.datasets import separated_gaussians
 from sfumato.public.means import mean_stds
 
@@ -42,7 +42,7 @@ def test_errors_are_as_large_as_stated(method, budget):
     make = lambda seed: method(**k, **budget, bounds=(-1, 1), random_state=seed)  # noqa: E731
     of_centers, of_sizes = scores(make, rows)
     # Means are shrunk and doubt is rounded up, so errors are a little less than stated.
-    assert 0.4 < quadratic_mean(of_centers) < 1.1
+    assert 0.45 < quadratic_mean(of_centers) < 1.1
     assert 0.5 < quadratic_mean(of_sizes) < 1.45
 
 
@@ -57,13 +57,12 @@ def test_little_noise_does_not_feign_certainty(method, budget):
         assert quadratic_mean(errors) > 0.4
 
 
-@pytest.mark.parametrize("make", [DPM, PrivateKMeans], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "make", [DPM, PrivateKMeans, LocalSearchKMeans, LloydKMeans, CoresetKMeans], ids=lambda cls: cls.__name__
+)
 @pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"epsilon": 1.0, "delta": 1e-6}], ids=str)
 def test_intervals_hold_the_means_of_small_skewed_tables(make, budget):
-    """Noise hides how far rows are, but clipped rows tell. Without them, two of these held .17 and .52.
-
-    On so few rows of such a shape, intervals hold less than the 95 % that they hold on most tables.
-    """
+    """Skewed rows are clipped on one side. If they cancelled as in round clusters, some would hold .6."""
     rng = np.random.default_rng(3)
     corners = rng.uniform(-0.9, 0, (3, 3))
     rows = (corners[rng.integers(0, 3, 2500)] + rng.exponential(0.15, (2500, 3))).clip(-1, 1)
@@ -74,7 +73,7 @@ def test_intervals_hold_the_means_of_small_skewed_tables(make, budget):
         for label in np.unique(labels):
             gaps = found.cluster_centers_[label] - rows[labels == label].mean(axis=0)
             held.append(abs(gaps) <= 1.96 * found.cluster_center_stds_[label])
-    assert np.mean(held) > 0.6
+    assert np.mean(held) > 0.9
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from sfumato.cluster.shared.refine import (
 from sfumato.curator import Noisy, NoisySplits, NoisySums
 from sfumato.domain import Domain
 from sfumato.domain.partitions import Tree, Voronoi
+from sfumato.public.kmeans import WeightedCells
 from sfumato.public.reach import Reach, distance_edges
 
 SQUARE = Domain.from_bounds((-1, 1), 2)
@@ -364,8 +365,26 @@ def test_rows_that_were_clipped_widen_the_interval_and_all_of_them_hide_the_cent
     noisy = NoisySums(sizes, clipped, np.zeros((4, 2)), 20.0, np.ones(4))
     found = refine_module._beyond(noisy, np.full(4, 0.1), most=1.4)
     assert 0 <= found[0] < 1e-3
-    assert 0.01 < found[1] < 0.02
-    assert found[2] > 0.5  # all may be clipped
-    assert found[3] > found[1]  # a size that is lost in its noise
-    beyond = replace(noisy, clipped=0.88 * sizes)
-    assert (refine_module._beyond(beyond, np.full(4, 0.1), most=1.4) == 1.4).all()
+    assert 0.03 < found[1] < 0.04
+    assert (found[2:] == 1.4).all()  # all rows may be clipped: most of them, or a size lost in its noise
+    assert not refine_module._nearly_all_clipped(noisy)
+    assert refine_module._nearly_all_clipped(replace(noisy, clipped=0.88 * sizes))
+    assert refine_module._nearly_all_clipped(replace(noisy, sizes=sizes - 900))  # no rows are seen
+
+
+def test_clipping_moves_a_mean_most_along_the_line_from_the_middle():
+    """Rows of an outer group go far on the side where no other group is. A single group has no such side."""
+    centers, no_noise = np.array([[0.0, 0.0, 0.0], [0.9, 0.0, 0.0], [0.0, -0.3, -0.3]]), np.full((3, 3), 1e-9)
+    found = refine_module._outward(WeightedCells(centers, np.array([900.0, 9.0, 9.0]), 0.01), no_noise)
+    assert found.sum(axis=1) == pytest.approx(np.ones(3))
+    assert found[1] == pytest.approx([10 / 12, 1 / 12, 1 / 12], abs=0.001)
+    assert found[2] == pytest.approx([1 / 12, 5.5 / 12, 5.5 / 12], abs=0.02)
+    alone = refine_module._outward(WeightedCells(centers[1:2], np.array([7.3]), 0.01), no_noise[:1])
+    assert alone == pytest.approx(np.full((1, 3), 1 / 3))
+
+
+def test_half_of_the_noise_that_shrinking_takes_away_is_stated():
+    still, clear = [[0.0, 0.0]], [[9e5, 0.0]]
+    for sums, left in ((still, np.sqrt(0.5)), (clear, 1.0)):
+        found = refine_module._of_noise(noisy([1000], sums, 1e-6, 10.0))
+        assert found == pytest.approx(np.full((1, 2), left * 0.01), rel=1e-3)

@@ -39,7 +39,7 @@ LAST_SHARES = (0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # the same for the last round, w
 UNDONE = 0.5  # of the last move: further rounds may still move a centre that far
 ONE_SIDED = 0.3  # of the distance that clipping takes away; the rest cancels
 # Of the errors that are stated: docs/notes/kmeans.md#intervals
-ONE_SIDED_AT_MOST = 0.5
+OUTWARD = 0.75  # of what clipping takes away: along the line from the middle of all rows to a centre
 NEARLY_ALL = 0.9  # clipped rows among all rows, from which on distances are not known
 BINS_PER_OCTAVE, N_OCTAVES = 3, 16
 MOST = 0.6  # a cell with a larger share of clipped rows is far; on average 0.3 are clipped
@@ -185,35 +185,62 @@ def last_round(
     radius = last_radius(reach, noise * root)
     noisy = curator.sums(step, Voronoi(centers), centers, radius * scales)
     cells = _moved(curator.domain, centers, noisy, reach)
-    of_noise = mean_stds(noisy.sums, divisors(noisy), noisy.sum_std, noisy.size_std)
+    of_noise = _of_noise(noisy)
     beyond = np.maximum(reach.beyond(radius) * scales, _beyond(noisy, radius * scales, curator.domain.reach))
-    of_clipping = ONE_SIDED_AT_MOST * beyond[:, None] / root
+    # Where columns are skewed, a row that is far is so in one of them: a dth of the distance is one-sided.
+    of_clipping = beyond[:, None] * np.sqrt(_outward(cells, of_noise)) / root
+    if _nearly_all_clipped(noisy):
+        of_clipping = np.full_like(of_noise, curator.domain.reach / 2 / root)
     moving = UNDONE * np.linalg.norm(cells.centers - centers, axis=1)
+    # Rows change sides at a border when the centre beyond it moves, too.
+    of_moving = np.sqrt((moving**2 + np.average(moving**2, weights=np.maximum(cells.sizes, 1.0))) / 2) / root
     spread = np.sqrt(reach.mean_square) * scales
     # Where noise hides how far rows are, a whole group may have been on the other side of a border.
     changed = np.divide(moving, spread, out=np.ones(len(moving)), where=spread > 0)
     return CentreModel(
         cells.centers,
         cells.sizes,
-        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + (moving[:, None] / root) ** 2),
+        center_stds=np.sqrt(of_noise**2 + of_clipping**2 + of_moving[:, None] ** 2),
         size_stds=np.hypot(noisy.size_std, cells.sizes * changed),
     )
+
+
+def _of_noise(noisy: NoisySums) -> FloatArray:
+    """Standard deviations of the noise in shrunk means.
+
+    Shrinking takes away noise and a part of the true move. Half of the variance it takes counts as left.
+    """
+    sizes = divisors(noisy)
+    before = mean_stds(noisy.sums, sizes, noisy.sum_std, noisy.size_std)
+    after = shrunk_stds(_moves(noisy), noisy.sums, sizes, noisy.sum_std)
+    return np.sqrt((before**2 + after[:, None] ** 2) / 2)
+
+
+def _nearly_all_clipped(noisy: NoisySums) -> bool:
+    """Whether nearly all rows may lie beyond the radii. Then nothing is known of their distances."""
+    of_all = noisy.size_std * math.sqrt(len(noisy.sizes))
+    rows = max(float(np.maximum(noisy.sizes, 0.0).sum()), SEEN_ABOVE * of_all, 1.0)
+    return max(float(noisy.clipped.sum()), 0.0) + SEEN_ABOVE * of_all >= NEARLY_ALL * rows
 
 
 def _beyond(noisy: NoisySums, radii: FloatArray, most: float) -> FloatArray:
     """Mean distance by which the rows of each group exceed its radius, as far as clipped rows tell.
 
-    Radii come from distances of all rows. If nearly all rows may lie beyond them, nothing is known: `most`,
-    the reach of the domain. Where noise hides the clipped rows of a group, half and those of all count.
+    Half of its noise is added to the number of clipped rows. `most` is the reach of the domain.
     """
-    sizes, std = np.maximum(noisy.sizes, 0.0), noisy.size_std
-    of_all = std * math.sqrt(len(sizes))
-    rows = max(float(sizes.sum()), SEEN_ABOVE * of_all, 1.0)
-    share = min(max(float(noisy.clipped.sum()) / rows, 0.0), 1.0)
-    if share + SEEN_ABOVE * of_all / rows >= NEARLY_ALL:
-        return np.full(len(sizes), most)
-    shares = (noisy.clipped + std * (share + 0.5)) / np.maximum(sizes + std, 1.0)
+    shares = (np.maximum(noisy.clipped, 0.0) + noisy.size_std / 2) / np.maximum(noisy.sizes, 1.0)
     return np.minimum(radii * excess(shares), most)
+
+
+def _outward(cells: WeightedCells, of_noise: FloatArray) -> FloatArray:
+    """Shares of the columns in what clipping takes from each mean. They sum to one.
+
+    Towards the middle of all rows a group ends at its neighbours. On the other side its rows may go far.
+    """
+    middle = np.average(cells.centers, axis=0, weights=np.maximum(cells.sizes, 1.0))
+    gaps = (cells.centers - middle) ** 2 + of_noise**2 + 1e-300
+    even = 1 / gaps.shape[1]
+    return np.asarray(OUTWARD * gaps / gaps.sum(axis=1, keepdims=True) + (1 - OUTWARD) * even)
 
 
 def last_radius(reach: Reach, noise: float) -> float:
