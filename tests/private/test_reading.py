@@ -121,6 +121,14 @@ def test_rows_of_nobody_are_missing():
         read_people(Columns((Coordinate("a"),), "who"), table.slice(0, 2))
 
 
+def test_a_person_that_a_dictionary_lists_as_null_is_missing():
+    who = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array([None, "ada", "bob"]))
+    table = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "who": who})
+    ids, rows = read_people(Columns((Coordinate("a"),), "who", "drop"), table)
+    assert ids.to_pylist() == ["ada", "bob"]
+    assert rows[:, 0].tolist() == [2.0, 4.0]
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(9, 2), pa.bool_(), pa.date32()], ids=str)
 def test_people_are_named_by_text_or_integers(kind):
     table = pa.table({"a": [1.0], "who": pa.array([None], kind)})

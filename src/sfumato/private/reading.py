@@ -40,13 +40,20 @@ def read_people(columns: Columns, batch: Batch) -> tuple[pa.Array, FloatArray]:
     ids = read_names(columns.unit, column_of(batch, columns.unit), columns.text)
     rows = read_coordinates(columns, batch)
     complete = complete_rows(rows[:, : len(columns.coordinates)], columns.missing)
-    known = ids.is_valid().to_numpy(zero_copy_only=False)
+    known = _is_known(ids).to_numpy(zero_copy_only=False)
     if complete is None and known.all():
         return ids, rows
     if columns.missing == "error" and not known.all():
         raise DataError(f"column {columns.unit!r} must name a person in every row, got none. {DROP}")
     complete = known if complete is None else known & complete
     return ids.filter(pa.array(complete)), rows[complete]
+
+
+def _is_known(ids: pa.Array) -> pa.BooleanArray:
+    """Whether each row names a person. Old versions of PyArrow do not see a null that a dictionary lists."""
+    if not pa.types.is_dictionary(ids.type):
+        return ids.is_valid()
+    return ids.dictionary.is_valid().take(ids.indices).fill_null(False)
 
 
 def read_coordinates(columns: Columns, batch: Batch) -> FloatArray:
@@ -181,10 +188,10 @@ def check_schema(columns: Columns, schema: pa.Schema) -> None:
         if coordinate.kind == "number" and is_text(kind):
             raise _refusal(coordinate, kind)
         if coordinate.is_open:
-            read_texts(coordinate.column, pa.array([], kind), columns.text)
-        read_values(coordinate, pa.array([], kind), columns.text)
+            read_texts(coordinate.column, pa.nulls(0, kind), columns.text)
+        read_values(coordinate, pa.nulls(0, kind), columns.text)
     if columns.unit is not None:
-        read_names(columns.unit, pa.array([], schema.field(columns.unit).type), columns.text)
+        read_names(columns.unit, pa.nulls(0, schema.field(columns.unit).type), columns.text)
 
 
 def column_of(batch: Batch, name: str) -> pa.Array:
