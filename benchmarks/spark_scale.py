@@ -30,7 +30,7 @@ from sfumato.private.engines.spark import SparkEngine, SparkFrame
 from sfumato.private.sources import open_source
 
 N_REPEATS = 3
-N_EMPTY_TASKS = 100
+N_EMPTY_TASKS = 40
 DOMAIN = Domain.from_bounds(BOUNDS, 4)
 COLUMNS = Columns(tuple(Coordinate(f"x{j}") for j in range(4)))
 CENTERS = np.random.default_rng(1).uniform(-1, 1, (10, 4))
