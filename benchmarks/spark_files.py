@@ -51,7 +51,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
                 command = [sys.executable, "-m", "benchmarks.spark_files", folder, engine, n_workers]
                 runs[f"{engine} {n_workers}"] = json.loads(subprocess.check_output(command, text=True))
                 print(engine, n_workers, runs[f"{engine} {n_workers}"], flush=True)
-    return {"rows": n, "gigabytes": size / 1e9, "runs": runs, "dry": dry_run(200 if quick else N_DRY_TASKS)}
+    return {"rows": n, "gigabytes": size / 1e9, "runs": runs, "dry": dry_run(50 if quick else N_DRY_TASKS)}
 
 
 def in_this_process(folder: str, engine: str, n_workers: str) -> dict[str, Any]:
