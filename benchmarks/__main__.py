@@ -5,8 +5,12 @@ import importlib
 import os
 import platform
 import re
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +57,27 @@ TABLES = (
     "spark_files",
     "audit",
     "meter",
-    "constants",
-    "paper_tables",  # last: it compares what the others have kept
+    "paper_tables",
 )
+# What was measured once, to say what choices are worth: run by name only.
+STUDIES = ("constants",)
+COMPARISON = "paper_tables"  # of what the others have kept: last
+# Tables of times are measured alone. The others are measured so many at a time, each in a process of its own.
+TIMES = (
+    "samplers",
+    "quick_start",
+    "grid_scale",
+    "kmeans_time",
+    "growth",
+    "density_time",
+    "morse_time",
+    "medoids_time",
+    "reading",
+    "files_scale",
+    "spark_scale",
+    "spark_files",
+)
+AT_A_TIME = 2
 # Their rows come from the folder that SFUMATO_DATA names.
 NEED_DATA = (
     "google_page",
@@ -72,7 +94,6 @@ NEED_DATA = (
     "places",
     "density_time",
     "people",
-    "constants",
 )
 ROOT = Path(__file__).parents[1]
 PAGE = "BENCHMARKS.md"
@@ -82,14 +103,19 @@ TO_ROOT = "../../"  # from the folder of the tables
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "tables", nargs="*", choices=[*TABLES, []], help="which tables; all whose data are at hand by default"
+        "tables",
+        nargs="*",
+        choices=[*TABLES, *STUDIES, []],
+        help="which tables or studies; all tables whose data are at hand by default",
     )
     parser.add_argument(
         "--quick",
         action="store_true",
         help="fewer seeds and rows, to try it out; kept, rendered and drawn in benchmarks/results/quick",
     )
-    parser.add_argument("--render", action="store_true", help="only write the pages again")
+    pages = parser.add_mutually_exclusive_group()
+    pages.add_argument("--render", action="store_true", help="only write the pages again")
+    pages.add_argument("--no-pages", action="store_true", help="only measure and keep")
     parser.add_argument(
         "--stale", action="store_true", help="only list the kept tables whose code has changed since"
     )
@@ -102,21 +128,43 @@ def main() -> None:
     at_hand = [name for name in TABLES if data_home() or name not in NEED_DATA]
     if not arguments.render:
         run(arguments.tables or at_hand, quick=arguments.quick)
+    if arguments.no_pages:
+        return
     for path, text in rendered(quick=arguments.quick).items():
         path.write_text(text)
         print(f"wrote {path}")
 
 
 def run(names: list[str], *, quick: bool) -> None:
-    first = time.perf_counter()
-    for i, name in enumerate(names, 1):
-        print(f"== {name} ({i} of {len(names)})", flush=True)
-        start = time.perf_counter()
-        measured = importlib.import_module(f"benchmarks.{name}").measure(quick=quick)
-        now = time.perf_counter()
-        facts = machine() | {"minutes": round((now - start) / 60, 1)}
-        keep(name, {"machine": facts, "quick": quick, "measured": measured}, quick=quick)
-        print(f"== {name}: {now - start:.0f} s; {(now - first) / 60:.1f} minutes so far", flush=True)
+    """Measure tables; with more than one, those that take no times side by side. Times of a quick run say nothing."""
+    beside = [name for name in names if name != COMPARISON and (quick or name not in TIMES)]
+    if len(beside) < AT_A_TIME:
+        beside = []
+    alone = [name for name in names if name not in beside]
+    for name in alone:
+        if name != COMPARISON:
+            measure(name, quick=quick)
+    with ThreadPoolExecutor(AT_A_TIME) as lanes:
+        list(lanes.map(partial(measure_beside, quick=quick), beside))
+    if COMPARISON in alone:
+        measure(COMPARISON, quick=quick)
+
+
+def measure(name: str, *, quick: bool) -> None:
+    """Measure one table, and keep it."""
+    print(f"== {name}", flush=True)
+    start = time.perf_counter()
+    measured = importlib.import_module(f"benchmarks.{name}").measure(quick=quick)
+    took = time.perf_counter() - start
+    facts = machine() | {"minutes": round(took / 60, 1)}
+    keep(name, {"machine": facts, "quick": quick, "measured": measured}, quick=quick)
+    print(f"== {name}: {took:.0f} s", flush=True)
+
+
+def measure_beside(name: str, *, quick: bool) -> None:
+    """The same in a process of its own. Its pages are written by the one that waits."""
+    flags = ["--no-pages", *(["--quick"] if quick else [])]
+    subprocess.run([sys.executable, "-m", "benchmarks", name, *flags], check=True)
 
 
 def machine() -> dict[str, Any]:
@@ -131,7 +179,7 @@ def machine() -> dict[str, Any]:
 
 def rendered(*, quick: bool = False) -> dict[Path, str]:
     """Text of each page: one for every table that is kept, and of full results one over all."""
-    tables = {name: table for name in TABLES if (table := rendered_table(name, quick=quick))}
+    tables = {name: table for name in (*TABLES, *STUDIES) if (table := rendered_table(name, quick=quick))}
     pages = {folder(quick=quick) / f"{name}.md": table for name, table in tables.items()}
     if quick:
         return pages

@@ -17,7 +17,7 @@ from benchmarks.density_data import DATA_SETS, at_hand, rows_of
 from benchmarks.density_families import FAMILIES
 from sfumato import DensityTree
 
-SEEDS, QUICK_SEEDS, CURVE_SEEDS = 10, 1, 5
+SEEDS, QUICK_SEEDS, CURVE_SEEDS = 5, 1, 3
 NOISELESS = 1e4
 EPSILONS = (NOISELESS, 4.0, 1.0, 0.25)
 CURVE_EPSILONS = (NOISELESS, 4.0, 1.0)

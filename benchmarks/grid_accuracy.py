@@ -25,7 +25,7 @@ CONFIGURATIONS = [(k, n, d) for d in (2, 3) for k, sizes in SIZES.items() for n 
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    seeds = range(1000, 1002 if quick else 1020)
+    seeds = range(1000, 1002 if quick else 1010)
     prepare()
     rows = []
     for configuration in CONFIGURATIONS[:: QUICK_STEP if quick else 1]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
-SEEDS, PEER_SEEDS = 3, 2
+SEEDS, PEER_SEEDS = 2, 1
 QUICK_ROWS, QUICK_EPSILONS = 2_000, (1.0,)
 PEER = "diffprivlib"
 PICTURE = PICTURES / "budgets.svg"

@@ -40,6 +40,7 @@ tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
 - **Ours against other libraries.** diffprivlib 0.6.6, OpenDP's samplers, scikit-learn (not private) and FasterPAM run on the
   same machine and rows.
 - **Spread.** Values are means over seeds, ± one standard deviation. Seeds draw the noise and, for simulated data, the rows.
+- **Times** are taken alone on the machine. All other tables are measured two at a time; a second that one of them states is as good as that.
 - **Protocols of others.** Google's page, FastLloyd's suite and the DPM authors' program are followed as they are, with the method
   that `recommend` names: [google_page](benchmarks/results/google_page.md), [fastlloyd_suite](benchmarks/results/fastlloyd_suite.md),
   [dpm_protocol](benchmarks/results/dpm_protocol.md).
@@ -49,7 +50,7 @@ tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
 REPRODUCE = """## How to reproduce
 
 ```console
-make bench                          # everything: hours
+make bench                          # everything: some hours on two cores
 make bench QUICK=1                  # fewer seeds and rows, kept apart in benchmarks/results/quick
 python -m benchmarks kmeans_time    # one table
 python -m benchmarks --render       # only write this page and the tables again
@@ -582,7 +583,8 @@ def tables(titles: dict[str, str]) -> list[str]:
         "## All tables",
         "",
         f"Measured from {dates[0]} to {dates[-1]} on {last['cores']} virtual processors ({last['processor']}), Python "
-        f"{last['python']}. `python -m benchmarks --stale` lists the tables whose code has changed since their commit.",
+        f"{last['python']}. `python -m benchmarks --stale` lists the tables whose code has changed since their commit. `constants` is a "
+        "study of what choices are worth: it is run when they change, not with the others.",
         "",
         *markdown(["table", "what it shows", "date", "commit"], lines),
         "",

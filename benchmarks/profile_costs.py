@@ -10,7 +10,7 @@ from benchmarks.real_tables import in_units, numeric_table, scores
 from benchmarks.table_bounds import NUMERIC, TITLES
 from sfumato import cluster
 
-SEEDS, QUICK_SEEDS = 10, 2
+SEEDS, QUICK_SEEDS = 5, 2
 K, EPSILONS, DELTA = 5, (1.0, 0.25), 1e-6
 METHOD = "DPM"
 PROFILES = ("auto", 0)

@@ -30,7 +30,7 @@ from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.public.profiles import Profiles
 
-SEEDS, QUICK_SEEDS = 10, 2
+SEEDS, QUICK_SEEDS = 5, 2
 EPSILONS = (0.25, 1.0, 4.0)
 BUDGETS: dict[str, dict[str, float]] = {
     **{f"epsilon {e:g}, delta 1e-6": {"epsilon": e, "delta": 1e-6} for e in EPSILONS},

@@ -16,8 +16,8 @@ from benchmarks.wide_cases import CASES, OTHERS, OURS, Case, fits_of, memory_of,
 from benchmarks.wide_data import NO_ENCODER, has_encoder, wide_table
 from benchmarks.wide_page import rendered
 
-SEEDS, OTHER_SEEDS, QUICK_SEEDS = 10, 3, 1
-FEWER = {"unit_384": 5, "unit_768": 3}  # seeds of the slow parts
+SEEDS, OTHER_SEEDS, QUICK_SEEDS = 5, 2, 1
+FEWER = {"unit_384": 3, "unit_768": 2}  # seeds of the slow parts
 QUICK_ROWS, QUICK_PARTS = 3_000, ("unit_384", "sweep", "bounds")  # the others read and encode for minutes
 PART = "wide_tables_part.json"  # what an unfinished run has
 Found = dict[str, dict[str, Any]]

@@ -12,7 +12,7 @@ from benchmarks import cells, kept, paper_tables, papers, pictures
 from sfumato.datasets import data_home
 
 
-@pytest.mark.parametrize("name", benchmarks.TABLES)
+@pytest.mark.parametrize("name", [*benchmarks.TABLES, *benchmarks.STUDIES])
 def test_every_table_has_a_module_that_measures_and_renders(name: str) -> None:
     module = importlib.import_module(f"benchmarks.{name}")
     assert callable(module.measure)
@@ -53,9 +53,28 @@ def test_quick_results_stay_apart(
         "quick/paper_tables.json"
     ]
     assert kept.kept("paper_tables") is None
-    assert "paper_tables (1 of 1)" in capsys.readouterr().out
+    assert "== paper_tables" in capsys.readouterr().out
     (table,) = benchmarks.rendered(quick=True).values()
     assert table.startswith("# The papers and peers, cell by cell")
+
+
+def test_times_are_taken_alone_and_the_comparison_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(benchmarks, "measure", lambda name, **_: calls.append(f"alone {name}"))
+    monkeypatch.setattr(benchmarks, "measure_beside", lambda name, **_: calls.append(f"beside {name}"))
+    benchmarks.run(list(benchmarks.TABLES), quick=False)
+    n_times = len(benchmarks.TIMES)
+    assert calls[:n_times] == [f"alone {name}" for name in benchmarks.TABLES if name in benchmarks.TIMES]
+    assert all(call.startswith("beside") for call in calls[n_times:-1])
+    assert calls[-1] == "alone paper_tables"
+    assert len(calls) == len(benchmarks.TABLES)
+
+
+def test_one_table_is_measured_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(benchmarks, "measure", lambda name, **_: calls.append(name))
+    benchmarks.run(["places"], quick=True)
+    assert calls == ["places"]
 
 
 def test_quick_pictures_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
