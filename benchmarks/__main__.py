@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import pictures, stale
+from benchmarks import diffprivlib_peer, mixed_peers, pictures, stale
 from benchmarks.kept import folder, keep, kept
 from benchmarks.page import page
 from sfumato.datasets import data_home
@@ -141,6 +141,8 @@ def run(names: list[str], *, quick: bool) -> None:
     if len(beside) < AT_A_TIME:
         beside = []
     alone = [name for name in names if name not in beside]
+    if beside:
+        prepare_peers(beside)
     for name in alone:
         if name != COMPARISON:
             measure(name, quick=quick)
@@ -148,6 +150,13 @@ def run(names: list[str], *, quick: bool) -> None:
         list(lanes.map(partial(measure_beside, quick=quick), beside))
     if COMPARISON in alone:
         measure(COMPARISON, quick=quick)
+
+
+def prepare_peers(names: list[str]) -> None:
+    """Make the environments of peers before tables that run side by side both want them."""
+    diffprivlib_peer.prepare()
+    if "mixed_tables" in names:
+        mixed_peers.prepare()
 
 
 def measure(name: str, *, quick: bool) -> None:

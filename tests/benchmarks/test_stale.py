@@ -113,6 +113,12 @@ def test_benchmarks_count_what_they_import() -> None:
     assert not any("density" in file for file in files)
 
 
+def test_what_runs_tables_does_not_count() -> None:
+    files = {str(path.relative_to(ROOT)) for path in stale.sources("wide_tables")}
+    assert "benchmarks/wide_cases.py" in files
+    assert not {"benchmarks/__main__.py", "benchmarks/page.py"} & files
+
+
 def test_code_is_syntax_without_docstrings() -> None:
     assert stale.code('def f():\n    """A."""\n    return 1\n') == stale.code(
         'def f():\n    """B."""\n    return 1  # c\n'
