@@ -3,19 +3,24 @@
 Each case is also run on broken copies of the library (tests/mutants): the meter alone must see them.
 """
 
+import datetime
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
+from sklearn.base import clone
 from tests.conftest import QUICK, all_estimators
+from tests.holders.conftest import joint
 
 from sfumato import (
     DPDBSCAN,
@@ -26,6 +31,7 @@ from sfumato import (
     DensityTree,
     DPMoG,
     GridKMeans,
+    Ledger,
     LloydKMeans,
     LocalSearchKMeans,
     MaxCoverKMeans,
@@ -33,16 +39,23 @@ from sfumato import (
     PrivateKMeans,
     PrivatePCA,
     SourceTargetClustering,
+    Unit,
     estimate_bounds,
     estimate_levels,
+    holders,
+    scan_csv,
 )
 from sfumato.audit import PAIRS, Pair, meter, meter_estimator, worst_neighbour
 from sfumato.audit.step_losses import StepLoss, _p_value, step_loss, total_loss
 from sfumato.audit.tape import Answer, same
 from sfumato.budget import Plan, Record, Sensitivity, Step
+from sfumato.curator.questions import sums_sensitivity
 from sfumato.domain import Grid
-from sfumato.errors import PlanError
+from sfumato.domain.partitions import Tree
+from sfumato.errors import DataError, ParameterError, PlanError, SfumatoError
 from sfumato.private.aggregates.counts import RowCount
+from sfumato.private.aggregates.limbs import LimbSums, carried
+from sfumato.private.aggregates.sums import GroupedSums
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
 from sfumato.public.models import CentreModel
@@ -106,7 +119,7 @@ def one_more(rows, unit, name="one more"):
 
 
 class TestCases:
-    """One for each thing that may go wrong. `KILLS` in tests/mutants/mutants.py says which sees what."""
+    """One for each thing that may go wrong. `METERED` in tests/mutants/mutants.py says which sees what."""
 
     @every_kind
     def test_counts(self, kind):
@@ -141,6 +154,10 @@ class TestCases:
         pairs = [PAIRS["emptied cluster"], one_more(rows_of(60), [1e6, -1e6])]
         for found in meter_estimator(DPM(**kind), pairs, n_paths=2):
             intact(found, least=0.6)
+
+    def test_splits_of_nobody(self):
+        for found in meter_estimator(DPM(**PURE), [PAIRS["nobody"]], n_paths=1):
+            intact(found, least=0.5)
 
     def test_splits_between_two_blobs(self):
         """On one of these paths a row between the blobs raises some scores and lowers others, by the most."""
@@ -215,6 +232,15 @@ class TestCases:
         intact(found)
         assert 0 < found.steps[0].delta <= 1e-2
 
+    def test_levels_that_others_have(self):
+        """Levels that are found cost their share, and the rest of the fit no more than the rest."""
+        rows = pa.table({"x": np.zeros(400), "job": ["usual", "common"] * 200})
+        more = pa.table({"x": [1.0], "job": ["usual"]})
+        pair = Pair("usual", pa.concat_tables([rows, more]), rows, np.zeros((1, 2)))
+        bounds = {"x": (-1, 1), "job": {"levels": "private"}}
+        run = fitting(DensityTree, bounds=bounds, profiles=0, epsilon=1, delta=1e-6)
+        intact(meter(run, pair, Budget(1, 1e-6), n_paths=1), least=0.99)
+
     def test_people_in_several_files(self, tmp_path):
         tables = []
         for name, n in (("with", 12), ("without", 0)):
@@ -241,6 +267,154 @@ class TestCases:
 
         intact(meter(run, pair, Budget(5, 1e-3), n_paths=1))
 
+    def test_texts_of_many_words(self):
+        """Each person counts for some of their words, whoever else there is; new words are seldom shown."""
+        rng, words = np.random.default_rng(0), [f"word{i}" for i in range(60)]
+        others = [" ".join(rng.choice(words, 50, replace=False)) for _ in range(60)]
+        newcomer = " ".join([*words[:2], *(f"a{i}" for i in range(15)), *(f"z{i}" for i in range(15))])
+        run = partial(terms_of, max_terms=64, epsilon=0.2, delta=1e-3)
+        intact(
+            meter(
+                run,
+                Pair("texts", [*others, newcomer], others, np.zeros((1, 2))),
+                Budget(0.2, 1e-3),
+                n_paths=1,
+            )
+        )
+
+    def test_texts_of_words_that_others_use(self):
+        words = " ".join(f"word{i}" for i in range(32))
+        others = [words] * 2000
+        run = partial(terms_of, max_terms=32, epsilon=0.2, delta=0.1)
+        found = meter(
+            run, Pair("texts", [*others, words], others, np.zeros((1, 2))), Budget(0.2, 0.1), n_paths=1
+        )
+        intact(found, least=0.5)
+
+    def test_texts_of_people_in_several_clusters(self):
+        who, texts, places = ["a", "b", "c"] * 100, ["alpha", "beta", "gamma"] * 100, [-0.9, 0.9, 0.9] * 100
+        rows = pa.table({"who": who, "x": places, "text": texts})
+        more = pa.table({"who": ["z"] * 4, "x": [-0.9, 0.9] * 2, "text": ["alpha", "alpha", "beta", "beta"]})
+        pair = Pair("in two clusters", pa.concat_tables([rows, more]), rows, np.zeros((1, 1)))
+        own = {"bounds": {"x": (-1, 1)}, "unit": "who", "max_rows_per_unit": 1, "profiles": 0}
+
+        def run(table, seed):
+            model = LloydKMeans(2, epsilon=1000, random_state=seed, **own).fit(table)
+            vocabulary = ["alpha", "beta", "gamma"]
+            return model.describe_terms(
+                table["text"].to_pylist(), vocabulary, max_terms=1, epsilon=1, random_state=seed
+            )
+
+        intact(meter(run, pair, Budget(1001), n_paths=1))
+
+    def test_rows_of_another_width(self, tmp_path):
+        """The first row of a file must not tell how the others are read."""
+        paths = [tmp_path / "with.csv", tmp_path / "without.csv"]
+        for path, first in zip(paths, ("0.9,0.9,0.9\n", ""), strict=True):
+            path.write_text(first + "0.1,0.2\n" * 50)
+        pair = Pair("a wide row", *(scan_csv(path, names=["x", "y"]) for path in paths), np.zeros((1, 2)))
+        run = fitting(DensityTree, bounds={"x": (0, 1), "y": (0, 1)}, missing="drop", **PURE)
+        intact(meter(run, pair, Budget(1), n_paths=1))
+
+    def test_objects_of_another_type(self):
+        """A date among times must not turn them all into dates."""
+        noon = datetime.datetime(2026, 1, 1, 12)
+        frames = [
+            pd.DataFrame({"day": pd.Series(days, dtype=object)})
+            for days in ([noon.date(), *[noon] * 50], [noon] * 50)
+        ]
+        run = fitting(
+            DensityTree,
+            bounds={"day": (datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2))},
+            **PURE,
+        )
+        intact(meter(run, Pair("a date", *frames, np.zeros((1, 1))), Budget(1), n_paths=1))
+
+    @pytest.mark.parametrize("probe", ["Astray", "Minute"])
+    def test_methods_that_sum_around_wrong_places(self, probe):
+        """Sums refuse. If they did not, one row would move them further than is paid for."""
+        rows = pa.table({"job": ["a"] * 30})
+        pair = Pair("one more", pa.concat_tables([rows, rows[:1]]), rows, np.zeros((1, 2)))
+        run = fitting(PROBES[probe], bounds={"job": ["a", *(f"level {i}" for i in range(999))]}, **PURE)
+        intact(meter(run, pair, Budget(1), n_paths=1))
+
+    def test_sums_that_outgrow_a_limb(self):
+        """Noise carries half of these sums into the high limb, which must not tell the exact sum."""
+        run = fitting(Brimming, bounds=(-1, 1), **PURE)
+        found = meter(run, one_more(rows_of(1023), [1, 1]), Budget(1), n_paths=4)
+        intact(found, least=0.99)
+
+    def test_a_ledger_of_months(self, tmp_path):
+        """A person with rows in two months: what the ledger lets through costs no more than its total."""
+        rows = pa.table({"who": [f"person {i}" for i in range(40)], "x": np.full(40, -0.5)})
+        more = pa.table({"who": ["newcomer"], "x": [0.9]})
+        pair = Pair("in both months", pa.concat_tables([rows, more]), rows, np.zeros((1, 1)))
+        ledgers = (tmp_path / f"{n}.db" for n in count())
+
+        def run(month, seed):
+            path, parts = next(ledgers), ("January", "February")
+            declared = {"unit": Unit("who"), "parts_by": "month", "parts": parts, "max_parts_per_unit": 2}
+            Ledger.create(path, "stays", Budget(1), **declared)
+            months = [Ledger(path, "stays", part=part, allow_seeded=True) for part in parts]
+            return [allowed(of_month, month, seed, unit="who") for of_month in months]
+
+        intact(meter(run, pair, Budget(1), n_paths=1), least=0.99)
+
+    def test_a_ledger_of_rows_and_persons(self, tmp_path):
+        """Runs that protect rows do not count for persons."""
+        pair = PAIRS["person"]
+        ledgers = (tmp_path / f"{n}.db" for n in count())
+
+        def run(table, seed):
+            ledger = Ledger.create(next(ledgers), "stays", Budget(2), allow_seeded=True)
+            units = ({"unit": "person", "max_rows_per_unit": 4}, {})
+            return [allowed(ledger, table, seed, bounds=pair.parameters["bounds"], **unit) for unit in units]
+
+        intact(meter(run, pair, Budget(2), n_paths=1), least=0.49)
+
+    def test_errors(self):
+        """What both tables are refused for says nothing about their values."""
+        pair = Pair("words", np.array([["secret"]]), np.array([["other"]]), np.zeros((1, 1)))
+        with pytest.raises(DataError, match="numbers"):
+            meter(fitting(LloydKMeans, bounds=(-1, 1), **PURE), pair, Budget(1), n_paths=1)
+
+    def test_people_at_several_holders(self):
+        """The cap holds for the rows of a person at all holders together."""
+        bounds, own = PAIRS["person"].parameters["bounds"], {"unit": "person", "max_rows_per_unit": 4}
+        method = DensityTree(bounds=bounds, profiles=0, **own, **PURE)
+
+        def run(table, seed):
+            halves = dict(zip(("north", "south"), (table, table), strict=True))
+            return holders.release(joint(clone(method).set_params(random_state=seed), halves)).model
+
+        found = meter(run, PAIRS["person"], Budget(1), n_paths=1)
+        intact(found, least=0.99)
+
+    def test_two_versions_of_a_round(self):
+        """A curator who shows holders another answer of the first round gets no second one."""
+        names = ("north", "south")
+
+        def run(rows, seed):
+            method = GridKMeans(2, bounds=(-1, 1), random_state=seed, **PURE)
+            transcript = holders.declare(method, names, columns=2)
+            halves = dict(zip(names, (rows[::2], rows[1::2]), strict=True))
+            states = {name: holders.fold(transcript, rows, name) for name, rows in halves.items()}
+            one = holders.combine(transcript, states.values())
+            other = replace(one, rounds=(tuple(values + 1 for values in one.rounds[0]),))
+            rounds = []
+            for version in (one, other):
+                try:
+                    states |= {
+                        name: holders.fold(version, rows, name, last=states[name])
+                        for name, rows in halves.items()
+                    }
+                except ParameterError:
+                    continue
+                rounds += holders.combine(version, states.values()).rounds
+            return rounds
+
+        intact(meter(run, PAIRS["outlier"], Budget(1), n_paths=1), least=0.99)
+
     def test_the_seed(self):
         for found in meter_estimator(LloydKMeans(2, **PURE), [PAIRS["nobody"]], n_paths=1):
             intact(found)
@@ -263,6 +437,24 @@ class TestCases:
 
 def levels_of(table, seed, unit):
     return estimate_levels(table, ["job", "town"], unit=unit, epsilon=1, delta=1e-2, random_state=seed)
+
+
+def terms_of(texts, seed, **asked):
+    rows = np.resize([[0.9, 0.0], [0.0, 0.9]], (1000, 2))
+    model = LloydKMeans(2, bounds=(-1, 1), epsilon=1000, random_state=seed).fit(rows)
+    places = np.resize(rows, (len(texts), 2))
+    return model.describe_terms(texts, X=places, random_state=seed, **asked)
+
+
+def allowed(ledger, table, seed, bounds=None, **own):
+    """Number of clusters of a fit, or nothing if the ledger refuses."""
+    model = DensityTree(
+        bounds=bounds or {"x": (-1, 1)}, epsilon=1, profiles=0, random_state=seed, ledger=ledger, **own
+    )
+    try:
+        return model.fit(table).n_clusters_
+    except SfumatoError:
+        return None
 
 
 class Greedy(GridKMeans):
@@ -313,7 +505,62 @@ class Threefold(GridKMeans):
         return CentreModel(np.zeros((1, 2)), curator._release("rows", Thrice()).values.astype(float))
 
 
-PROBES = {"Greedy": Greedy, "Wide": Wide}
+class Astray(GridKMeans):
+    """Sums levels around a place where no row can be, at which all levels are far away."""
+
+    def _plan(self, domain):
+        return Plan(Step("sums", 1, sensitivity=sums_sensitivity(domain)))
+
+    def place(self, domain):
+        return np.array(domain.high) / 2, 1.0
+
+    def _cluster(self, curator):
+        origin, radius = self.place(curator.domain)
+        try:
+            sums = GroupedSums(Tree.root(), origin[None], np.array([radius]), curator.domain)
+        except ParameterError:
+            return CentreModel(origin[None], np.zeros(1))
+        return CentreModel(origin[None], curator._release_sums("sums", sums)[0][:, 0])
+
+
+class Minute(Astray):
+    """Sums levels around the rows themselves, but for rounding, within a radius as small as that."""
+
+    def place(self, domain):
+        corner, n_others, off = domain.high[0], domain.n_features - 1, 2.0**-41
+        origin = np.append(corner, np.full(n_others, off * corner / n_others))
+        return origin, off * corner / math.sqrt(n_others)
+
+
+class Brimful(LimbSums):
+    """Counts every row so often that 1,024 rows fill a limb."""
+
+    @property
+    def sensitivity(self):
+        return Sensitivity(l1=2**51, l2_squared=2**102, spread=2**51, coordinates=1)
+
+    def zero(self):
+        return np.zeros((2, 1), dtype=np.int64)
+
+    def add(self, state, rows):
+        state[0] += len(rows) << 51
+        return carried(state)
+
+    def unpack(self, values):
+        return (values,)
+
+
+class Brimming(GridKMeans):
+    """Asks for a sum at the border of a limb."""
+
+    def _plan(self, domain):
+        return Plan(Step("rows", 1, sensitivity=Brimful().sensitivity))
+
+    def _cluster(self, curator):
+        return CentreModel(np.zeros((1, 2)), curator._release_sums("rows", Brimful())[0])
+
+
+PROBES = {"Greedy": Greedy, "Wide": Wide, "Astray": Astray, "Minute": Minute}
 
 
 def answer(exact, mechanism="discrete Laplace", scale=2, threshold=None, delta=0):

@@ -709,9 +709,7 @@ HOLDERS = [
 
 MUTANTS = [*NO_NOISE, *SPENDS, *SENSITIVITIES, *PERSONS, *LEAKS, *LEVELS, *READING, *COLUMNS, *HOLDERS]
 
-# What the exact meter alone sees of those that touch noise, sensitivities or spends: the case of
-# tests/audit/test_meter.py that sees each. Of rows outside the domain or the bounds that were found, and of
-# boxes beyond their node, it sees nothing: aggregates clip rows themselves, so no neighbour loses more.
+# The case of tests/audit/test_meter.py in which the exact meter alone sees a mutant.
 METER = "audit/test_meter.py::TestCases::test_"
 METERED = {
     "half the noise": "counts[pure]",
@@ -760,4 +758,56 @@ METERED = {
     "a person counts for every term": "texts",
     "described columns as if they were one": "profiles_and_categories",
     "profiles without noise": "profiles_and_categories",
+    "no carry after the noise": "sums_that_outgrow_a_limb",
+    "parts of persons counted as those of rows": "a_ledger_of_months",
+    "runs for rows and for persons in one sum": "a_ledger_of_rows_and_persons",
+    "bounds read off the data": "sums[pure]",
+    "a choice that skips groups without rows": "splits_of_nobody",
+    "a threshold on raw counts": "counts[pure]",
+    "occupied cells only": "counts[pure]",
+    "labels in the release": "sums[pure]",
+    "values in an error": "errors",
+    "an error for a table without rows": "the_seed",
+    "rows counted in the progress": "sums[pure]",
+    "rows counted in a log": "sums[pure]",
+    "a warning about few rows": "the_seed",
+    "terms chosen by their place among those of all people": "texts_of_many_words",
+    "a person is in every cluster": "texts_of_people_in_several_clusters",
+    "a Gaussian threshold for one term of a person": "texts_of_many_words",
+    "thresholds at no delta": "texts_of_words_that_others_use",
+    "levels and the rest each for the whole budget": "levels_that_others_have",
+    "a first row that tells the number of columns": "rows_of_another_width",
+    "a spelling that depends on other objects": "objects_of_another_type",
+    "a category as if it were two columns": "profiles_and_categories",
+    "origins that are no distributions": "methods_that_sum_around_wrong_places[Astray]",
+    "radii so small that the rounding of an origin counts": "methods_that_sum_around_wrong_places[Minute]",
+    "profiles that nobody pays for": "profiles_and_categories",
+    "the whole cap at every holder": "people_at_several_holders",
+    "two versions of a round": "two_versions_of_a_round",
+}
+
+# Why the meter cannot see the others. It compares answers and what is released, on two neighbours.
+_CLIPPED = "aggregates clip rows themselves, so no neighbour loses more"
+_ANOTHER_ANSWER = "an answer to another question, with the sensitivity and noise of its own"
+_NOT_RELEASED = "nothing that is released differs"
+UNMETERED = {
+    "checksums that do not cover the line before": "about a file that was altered: no run costs more",
+    "runs that depend on each other in one table of losses": "right on every path; the choice is not proved",
+    "an attacker without delta": "what a report says about odds: nothing is spent",
+    "an attacker who hears of no threshold": "what a report says about odds: nothing is spent",
+    "a box that reaches beyond its node": _CLIPPED,
+    "rows outside the domain": _CLIPPED,
+    "rows outside the bounds that were found": _CLIPPED,
+    "rows in a pickle": _NOT_RELEASED,
+    "the seed in the release": "both tables have the same seed",
+    "a seeded run that does not say so": "both tables say the same",
+    "one more pass over a table with rows": "time, at which it does not look",
+    "rows on disk": _NOT_RELEASED,
+    "NaN in a sum": "kernels take NaN for a place in memory: the process ends",
+    "persons named by floats": "a column of floats is refused on both tables; read, it only merges persons",
+    "questions in the user's units": _ANOTHER_ANSWER,
+    "rows that are clipped and not measured": _ANOTHER_ANSWER,
+    "two levels in one row": "sums are clipped, and a category pays for four entries: three change",
+    "rows left out for a described value": "by their own values alone: no other row changes",
+    "a holder drops out unnoticed": "fewer rows are counted, with all of the noise",
 }

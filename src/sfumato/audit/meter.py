@@ -103,7 +103,7 @@ def meter(
     ----------
     run : callable
         ``run(table, seed)`` fits estimators of this library, or asks for bounds, levels and the like. With
-        the same seed it must do the same. An error on both tables is raised.
+        the same seed it must do the same. An error that is the same on both tables is raised.
     pair : Pair
     budget : Budget
         The promise to test.
@@ -160,7 +160,7 @@ def path_losses(run: Run, seen: Seen, first: Tape, other: Any) -> tuple[tuple[St
         again = watched(run, other, second)
     except DivergedError as error:
         return (), [f"the same answers lead to other questions: {error}"]
-    if seen.failure is not None and again.failure is not None:
+    if seen.failure is not None and seen.said["the error"] == again.said["the error"]:
         raise seen.failure
     complaints = [*second.complaints, *_differences(seen, again)]
     if len(first.answers) != len(second.answers):

@@ -20,6 +20,7 @@ from sfumato.audit.tape import SAMPLERS, Answer, Exact
 from sfumato.budget import Budget, Record, Sensitivity
 from sfumato.domain import FloatArray, IntArray
 from sfumato.private.mechanisms.entropy import Entropy
+from sfumato.private.mechanisms.sparse_histogram import sparse_histogram
 
 INTERVAL = 1e-4  # of tables of privacy losses
 COARSE: dict[str, Any] = {"value_discretization_interval": INTERVAL, "pessimistic_estimate": False}
@@ -117,7 +118,7 @@ def _change(one: Exact, other: Exact, hidden: bool) -> tuple[IntArray, int]:
         changes = np.array([one.get(key, 0) - other.get(key, 0) for key in keys], dtype=np.int64)
         n_entries = len(changes) + 1
     else:
-        changes = (np.asarray(one, dtype=np.int64) - np.asarray(other, dtype=np.int64)).ravel()
+        changes = (np.asarray(one) - np.asarray(other)).ravel()
         n_entries = len(changes)
     return changes[changes != 0], n_entries
 
@@ -231,10 +232,25 @@ def wrong_laws(steps: Iterable[StepLoss]) -> Iterator[str]:
             draws = SAMPLERS[mechanism](scale, N_DRAWS, Entropy(0))
             if _p_value(draws, mechanism, float(scale)) < LEAST_P:
                 yield f"draws of {mechanism} noise of scale {float(scale):g} do not follow its law"
+            if _listed_p_value(mechanism, scale) < LEAST_P:
+                yield f"listed cells with {mechanism} noise of scale {float(scale):g} do not follow its law"
 
 
-def _p_value(draws: IntArray, mechanism: str, scale: float) -> float:
-    """Chi-square test of draws against the law, rare values in classes at the ends."""
+def _listed_p_value(mechanism: str, scale: Fraction) -> float:
+    """The same test of noise in a list of cells that reach a threshold: with one row each, and without."""
+    rows = np.arange(N_DRAWS) % 2  # of each cell
+    occupied = np.flatnonzero(rows)
+    least = 2 - rows  # noise that makes a cell reach a threshold of 2
+    cells, counts = sparse_histogram(
+        occupied, rows[occupied], N_DRAWS, mechanism, scale, threshold=2, entropy=Entropy(0)
+    )
+    draws = least - 1
+    draws[cells] = counts - rows[cells]
+    return min(_p_value(draws[rows == n], mechanism, float(scale), 2 - n) for n in (0, 1))
+
+
+def _p_value(draws: IntArray, mechanism: str, scale: float, least: int | None = None) -> float:
+    """Chi-square test of draws against the law; rare values, and those below `least`, are one class each."""
     reach = math.ceil(60 * scale)
     values = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(
@@ -242,9 +258,11 @@ def _p_value(draws: IntArray, mechanism: str, scale: float) -> float:
     )
     expected = len(draws) * weights / weights.sum()
     inner = int((expected[reach:] >= LEAST_EXPECTED).sum()) - 1
-    seen = np.bincount(np.clip(draws, -inner - 1, inner + 1) + inner + 1, minlength=2 * inner + 3)
-    middle = expected[reach - inner : reach + inner + 1]
-    tail = (len(draws) - middle.sum()) / 2
-    classes = np.concatenate([[tail], middle, [tail]])
+    low = -inner - 1 if least is None else max(-inner - 1, least - 1)
+    high = max(inner, low) + 1
+    seen = np.bincount(np.clip(draws, low, high) - low, minlength=high - low + 1)
+    ends = np.array([low + 1, high]) + reach
+    below, middle, above = np.split(expected, ends)
+    classes = np.concatenate([[below.sum()], middle, [above.sum()]])
     kept = classes > 1
     return float(chi2.sf(((seen - classes)[kept] ** 2 / classes[kept]).sum(), kept.sum() - 1))

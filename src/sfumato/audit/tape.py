@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from unittest.mock import patch
 
@@ -21,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.budget import PricedPlan, Record, Sensitivity
-from sfumato.curator import tables
-from sfumato.curator.answers import Noisy, NoisyCells, NoisyLevels, NoisyTerms
-from sfumato.curator.curator import Curator
-from sfumato.domain import Domain, Grid, IntArray
-from sfumato.private.aggregates.limbs import as_floats
-from sfumato.private.aggregates.sparse_cells import SparseCells
+from sfumato.curator import joint, tables
+from sfumato.curator.answers import Noisy, NoisyLevels, NoisyTerms
+from sfumato.curator.curator import Curator, Law
+from sfumato.curator.joint import JointCurator
+from sfumato.domain import Domain, IntArray
+from sfumato.private.aggregates.limbs import LIMB_BITS, carried
 from sfumato.private.engines.base import Engine
 from sfumato.private.mechanisms.entropy import Entropy
 from sfumato.private.mechanisms.noise import discrete_gaussian, discrete_laplace
@@ -108,12 +107,11 @@ class MeteredCurator(Curator):
     The noise of a seeded run is drawn twice, the second time here, from a copy of the random bits.
     """
 
-    def __init__(
-        self, engine: Engine, domain: Domain, plan: PricedPlan, entropy: Entropy, *, tape: Tape
-    ) -> None:
+    _tape: Tape  # of the run that is watched
+
+    def __init__(self, engine: Engine, domain: Domain, plan: PricedPlan, entropy: Entropy) -> None:
         super().__init__(engine, domain, plan, entropy)
-        self._tape = tape
-        tape.complaints += tape.opened(plan)
+        self._tape.complaints += self._tape.opened(plan)
 
     def _declare(self, step: str, sensitivity: Sensitivity, *, selection: bool) -> Record:
         record = super()._declare(step, sensitivity, selection=selection)
@@ -134,8 +132,8 @@ class MeteredCurator(Curator):
         bits, (low, high) = deepcopy(self._entropy), raw.copy()
         found = super()._noisy_limbs(record, raw)
         noise = SAMPLERS[record.mechanism](record.scale, low.size, bits).reshape(low.shape)
-        self._check(record, as_floats(found.values), as_floats(np.stack([low + noise, high])))
-        return Noisy(self._tape.exchange(record, low, found.values), record)
+        self._check(record, found.values, carried(np.stack([low + noise, high])))
+        return Noisy(self._tape.exchange(record, _entries(low, high), found.values), record)
 
     def _choose(self, record: Record, raw_scores: IntArray) -> int:
         bits, exact = deepcopy(self._entropy), raw_scores.copy()
@@ -144,15 +142,11 @@ class MeteredCurator(Curator):
         self._check(record, found, choose(exact, 1 / record.scale, bits))
         return self._tape.exchange(record, exact, found)
 
-    def sparse_cells(self, step: str, grid: Grid, threshold: int) -> NoisyCells:
-        """Counts of cells; on the tape by cell."""
-        bits, aggregate = deepcopy(self._entropy), SparseCells(grid)
-        cells, counts = aggregate.pairs(self._fold(aggregate))
-        found = super().sparse_cells(step, grid, threshold)
-        record = found.record
-        law = (grid.n_cells, record.mechanism, record.scale, threshold)
-        self._check(record, (found.cells, found.counts), sparse_histogram(cells, counts, *law, bits))
-        return self._given(step, self._tape.exchange(record, _by_value(cells, counts), found))
+    def _passing(self, raw_cells: IntArray, raw_counts: IntArray, law: Law) -> tuple[IntArray, IntArray]:
+        bits, cells, counts = deepcopy(self._entropy), raw_cells.copy(), raw_counts.copy()
+        found, record = super()._passing(raw_cells, raw_counts, law), self._records[-1]
+        self._check(record, found, sparse_histogram(cells, counts, *law, bits))
+        return self._tape.exchange(record, _by_value(cells, counts), found)
 
     def levels(self, step: str) -> NoisyLevels:
         """Values of columns; on the tape by column and value."""
@@ -195,10 +189,17 @@ def _noted(name: str) -> Callable[..., Any]:
     return question
 
 
-for _name in ("count", "cells", "profiles", "histograms", "distances", "sums", "active_sums", "moments"):
+for _name in ("count", "cells", "sparse_cells", "profiles", "histograms", "distances"):
     setattr(MeteredCurator, _name, _noted(_name))
-for _name in ("nearest", "nearest_distance", "splits", "select", "term_counts", "terms_per_person"):
+for _name in ("sums", "active_sums", "moments", "nearest", "nearest_distance"):
     setattr(MeteredCurator, _name, _noted(_name))
+for _name in ("splits", "select", "term_counts", "terms_per_person"):
+    setattr(MeteredCurator, _name, _noted(_name))
+
+
+def _entries(low: IntArray, high: IntArray) -> IntArray:
+    """Exact sums in two limbs as one integer each, of any size."""
+    return low if not high.any() else low.astype(object) + (high.astype(object) << LIMB_BITS)
 
 
 def _passing(raw: IntArray, record: Record, threshold: int, bits: Entropy) -> tuple[IntArray, IntArray]:
@@ -224,12 +225,17 @@ class Seen(NamedTuple):
 
 
 def watched(run: Run, table: Any, tape: Tape) -> Seen:
-    """Run something on a table, with every curator on a tape."""
+    """Run something on a table, with every curator on a tape.
+
+    A joint curator asks its questions again in each round. On the tape is what it draws, once.
+    """
     text, steps, logs = io.StringIO(), [], _Logs()
     result, failure = None, None
     with contextlib.ExitStack() as around:
-        metered = partial(MeteredCurator, tape=tape)
+        metered = type("MeteredCurator", (MeteredCurator,), {"_tape": tape})
         around.enter_context(patch.object(tables, "Curator", metered))
+        metered_joint = type("MeteredJointCurator", (JointCurator, metered), {})
+        around.enter_context(patch.object(joint, "JointCurator", metered_joint))
         warned = around.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         around.enter_context(contextlib.redirect_stdout(text))
