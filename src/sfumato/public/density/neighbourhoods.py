@@ -1,9 +1,8 @@
 """Sums of a noisy histogram over the stencil of every part of every cell. Only large sums are kept.
 
-A dense histogram of whole cells is summed column by column (`column_sums`). All others are processed in
-blocks with a margin. A block is skipped if its positive counts add up to less than the least sum of interest,
-and so is a cell by the counts in its box. The rest is summed in full. The same kernel serves dense and sparse
-histograms; blocks without cells are never visited.
+The grid is processed in blocks with a margin. A block is skipped if its positive counts add up to less than
+the least sum of interest, and so is a cell by the counts in its box. The rest is summed in full. The same
+kernel serves dense and sparse histograms; blocks without cells are never visited.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numba
 import numpy as np
 
 from sfumato.domain import IntArray
-from sfumato.public.density.column_sums import whole_cell_sums
 from sfumato.public.density.histogram import NoisyHistogram
 from sfumato.public.density.stencils import Stencils
 
@@ -61,10 +59,6 @@ def large_sums(histogram: NoisyHistogram, stencils: Stencils, least: int) -> tup
 
     Parts are flat indices of the grid refined by `stencils.parts`, in increasing order.
     """
-    if histogram.cells is None and stencils.parts == 1:
-        sums = whole_cell_sums(histogram.counts.reshape(histogram.grid.shape), stencils).ravel()
-        cells = np.flatnonzero(sums >= least)
-        return cells, sums[cells]
     blocks = _blocks(histogram.grid.shape, stencils)
     scratch = np.zeros((3, blocks.width**stencils.n_features), dtype=np.int64)
     if histogram.cells is None:

@@ -36,11 +36,6 @@ class Stencils:
         """Largest offset along a column."""
         return math.ceil(self.radius)
 
-    @property
-    def levels(self) -> int:
-        """Number of squared distances between whole cells that are near: 0, 1, ..., all below the radius."""
-        return math.ceil(self.radius**2)
-
     def box(self) -> int:
         """Number of offsets to check for the stencils. It gives their memory before they are built."""
         return int((2 * self.reach + 1) ** self.n_features)
