@@ -57,6 +57,7 @@ TABLES = (
     "spark_files",
     "audit",
     "meter",
+    "kills",
     "paper_tables",
 )
 # What was measured once, to say what choices are worth: run by name only.
@@ -136,19 +137,22 @@ def main() -> None:
 
 
 def run(names: list[str], *, quick: bool) -> None:
-    """Measure tables; with more than one, those that take no times side by side. Times of a quick run say nothing."""
+    """Measure tables; of more than one, each in a process of its own, and those that take no times side by side.
+
+    Times of a quick run say nothing.
+    """
+    if len(names) == 1:
+        measure(names[0], quick=quick)
+        return
     beside = [name for name in names if name != COMPARISON and (quick or name not in TIMES)]
-    if len(beside) < AT_A_TIME:
-        beside = []
-    alone = [name for name in names if name not in beside]
-    if beside:
+    if len(beside) >= AT_A_TIME:
         prepare_peers(beside)
-    for name in alone:
-        if name != COMPARISON:
-            measure(name, quick=quick)
+    for name in names:
+        if name != COMPARISON and name not in beside:
+            measure_apart(name, quick=quick)
     with ThreadPoolExecutor(AT_A_TIME) as lanes:
-        list(lanes.map(partial(measure_beside, quick=quick), beside))
-    if COMPARISON in alone:
+        list(lanes.map(partial(measure_apart, quick=quick), beside))
+    if COMPARISON in names:
         measure(COMPARISON, quick=quick)
 
 
@@ -170,8 +174,8 @@ def measure(name: str, *, quick: bool) -> None:
     print(f"== {name}: {took:.0f} s", flush=True)
 
 
-def measure_beside(name: str, *, quick: bool) -> None:
-    """The same in a process of its own. Its pages are written by the one that waits."""
+def measure_apart(name: str, *, quick: bool) -> None:
+    """The same in a process of its own, whose memory is its own. Its pages are written by the one that waits."""
     flags = ["--no-pages", *(["--quick"] if quick else [])]
     subprocess.run([sys.executable, "-m", "benchmarks", name, *flags], check=True)
 

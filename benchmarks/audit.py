@@ -92,8 +92,12 @@ def worst_pair(name: str) -> str:
         found = audit_of(name, "pure", pair, SCREENED_RUNS)
         return lower_bound(found.budget, found.n_likely, found.n_unlikely, found.n_runs, confidence=0.5)
 
-    tried = [pair for pair in PAIRS if (name, pair) != (SOURCE_TARGET, PATIENT)]  # its targets are points
-    return max(tried, key=lambda pair: told(PAIRS[pair]))
+    return max((pair for pair in PAIRS if fits(name, pair)), key=lambda pair: told(PAIRS[pair]))
+
+
+def fits(name: str, pair: str) -> bool:
+    """Whether a pair suits a method: targets are points, and one radius for years and levels says nothing."""
+    return pair != PATIENT or name not in (SOURCE_TARGET, "DPDBSCAN")
 
 
 def audited(name: str, kind: str, pair: str, quick: bool) -> dict[str, Any]:
@@ -118,7 +122,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     jobs += [
         (name, "approximate", PATIENT, quick)
         for name, pair in zip(names, pairs, strict=True)
-        if name != SOURCE_TARGET and pair != PATIENT and not quick
+        if fits(name, PATIENT) and pair != PATIENT and not quick
     ]
     rows = list(in_processes(audited, jobs))
     told = {"confidence": CONFIDENCE, "pairs": len(PAIRS), "seconds": time.perf_counter() - start}
@@ -163,7 +167,10 @@ def render(measured: dict[str, Any]) -> str:
 def with_patients(rows: list[dict[str, Any]]) -> str:
     if not any(row["pair"] == PATIENT for row in rows):
         return ""
-    return f", and `{PATIENT}`: whole persons in a table with a category, with profiles in the release"
+    return (
+        f", and `{PATIENT}`: whole persons in a table with a category, with profiles in the release (but for "
+        "`SourceTargetClustering`, whose targets are points, and `DPDBSCAN`: one radius for years and levels says nothing)"
+    )
 
 
 def visible(row: dict[str, Any]) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.audit import BUDGETS, PATIENT, SOURCE_TARGET, TARGETS, estimator, promise_of, source_target
+from benchmarks.audit import BUDGETS, SOURCE_TARGET, TARGETS, estimator, fits, promise_of, source_target
 from benchmarks.centre_data import in_processes, markdown
 from sfumato.audit import PAIRS, MeterResult, Pair, meter, meter_estimator, worst_neighbour
 from sfumato.budget import Budget
@@ -33,11 +33,7 @@ def metered(name: str, kind: str, quick: bool) -> dict[str, Any]:
 
 
 def of_method(name: str, kind: str, n_paths: int, quick: bool) -> list[MeterResult]:
-    pairs = [PAIRS[pair] for pair in (QUICK_PAIRS if quick else PAIRS)]
-    if name == "DPDBSCAN":
-        pairs = [
-            pair for pair in pairs if pair.name != PATIENT
-        ]  # one radius for years and levels says nothing
+    pairs = [PAIRS[pair] for pair in (QUICK_PAIRS if quick else PAIRS) if fits(name, pair)]
     found = list(meter_estimator(estimator(name, BUDGETS[kind]), pairs, n_paths=n_paths))
     if not quick and kind != "approximate":  # whose laws take seconds to compose, for each candidate
         found += [

@@ -69,7 +69,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 def intact(found, least=0.0):
-    assert not found.broken, found
+    assert not found.broken, str(found)
     assert least <= found.share <= 1
 
 

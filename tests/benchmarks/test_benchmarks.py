@@ -60,15 +60,14 @@ def test_quick_results_stay_apart(
 
 def test_times_are_taken_alone_and_the_comparison_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(benchmarks, "measure", lambda name, **_: calls.append(f"alone {name}"))
-    monkeypatch.setattr(benchmarks, "measure_beside", lambda name, **_: calls.append(f"beside {name}"))
+    monkeypatch.setattr(benchmarks, "measure", lambda name, **_: calls.append(f"here {name}"))
+    monkeypatch.setattr(benchmarks, "measure_apart", lambda name, **_: calls.append(name))
     monkeypatch.setattr(benchmarks, "prepare_peers", lambda names: calls.append("peers"))
     benchmarks.run(list(benchmarks.TABLES), quick=False)
     assert calls.pop(0) == "peers", "two tables that run side by side must not both make their environment"
     n_times = len(benchmarks.TIMES)
-    assert calls[:n_times] == [f"alone {name}" for name in benchmarks.TABLES if name in benchmarks.TIMES]
-    assert all(call.startswith("beside") for call in calls[n_times:-1])
-    assert calls[-1] == "alone paper_tables"
+    assert calls[:n_times] == [name for name in benchmarks.TABLES if name in benchmarks.TIMES]
+    assert calls[-1] == "here paper_tables"
     assert len(calls) == len(benchmarks.TABLES)
 
 

@@ -104,7 +104,8 @@ def examine(tests, mutant=None):
     try:
         return receiver.recv()
     except EOFError:
-        raise RuntimeError(f"the tests could not be run: {tests}") from None
+        process.join()
+        raise RuntimeError(f"no result, exit code {process.exitcode}: {tests}") from None
     finally:
         process.join()
         receiver.close()
