@@ -70,7 +70,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 def intact(found, least=0.0):
     assert not found.broken, str(found)
-    assert least <= found.share <= 1
+    assert least <= found.share <= 1, f"only {found.share:.0%} of the promise is lost on {found.pair!r}"
 
 
 def fitting(make, *before, **parameters):
@@ -147,7 +147,7 @@ class TestCases:
     def test_sums(self, kind):
         pairs = [PAIRS["outlier"], PAIRS["emptied cluster"], PAIRS["person"]]
         for found in meter_estimator(LloydKMeans(2, **kind), pairs, n_paths=1):
-            intact(found, least=0.7)
+            intact(found, least=0.9 if found.pair == "outlier" else 0.7)
 
     @every_kind
     def test_splits(self, kind):

@@ -52,9 +52,7 @@ def test_a_seed_is_not_to_be_published(call, stays):
 
 
 def test_columns_of_every_kind_from_a_file_of_bounds(call, stays):
-    Path("b.toml").write_text(
-        'east = [0, 40]\nday = [2026-01-01, 2026-07-01]\nward = { levels = ["icu", "er"] }\n'
-    )
+    Path("b.toml").write_text('east = [0, 40]\nday = [2026-01-01, 2026-07-01]\nward = ["icu", "er"]\n')
     call("fit", stays, *FIT, "--bounds", "b.toml")
     assert Release.load("release.json").columns == ("east", "day", "ward=icu", "ward=er", "ward=other")
     call("fit", stays, *FIT, "--bounds", "b.toml", "--columns", "ward,east", "--force")
@@ -154,6 +152,8 @@ def test_columns_are_described_from_a_config_file(call, kinds):
         ("east = { cycle = 'month' }", "the cycle of column 'east' must be two numbers"),
         ("east = { cycle = [0, 24], levels = [1] }", "column 'east' must have bounds [low, high]"),
         ("east = { type = 'number' }", "column 'east' must have bounds [low, high]"),
+        ("east = [0, 'km']", "must be two numbers or two dates"),
+        ("east = ['2026-01-01', '2026-07-01']", "must be two numbers or two dates"),
         ("east = 'boolean'", "column 'east' must have bounds [low, high]"),
         ("east = { levels = [1], ordered = true }", "must be two or more"),
         ("east = [0, 40]\n[labels]\nwest = 'West'", "[labels] in b.toml must have a text"),

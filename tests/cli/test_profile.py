@@ -49,10 +49,23 @@ def test_a_share_that_noise_explains_is_not_told_as_a_number(call, stays):
         assert not any(entry["readable"] for entry in entries if entry["low"] == 0)
         lines = call("profile", "release.json").stdout.splitlines()
         noise = [line for line in lines if " missing " in line or " never " in line]
-        assert len(noise) == 3 * 4
+        assert len(noise) == 3 * 2, "rows that miss east or north are left out: no share is told"
+        assert all(line.startswith("ward") for line in noise)
         for line in noise:
             if " 0.0 % to " in line:
                 assert "under " in line or "unknown" in line
+
+
+def test_a_time_of_day_is_told_as_one(call):
+    rng = np.random.default_rng(0)
+    hours = (rng.normal(np.repeat([8, 20], 2000), 1) % 24).round(3)
+    Path("t.csv").write_text("x,hour\n" + "".join(f"{h > 14:d},{h}\n" for h in hours))
+    Path("b.toml").write_text("x = [0, 1]\nhour = { cycle = [0, 24] }\n")
+    call("fit", "t.csv", "--clusters", 2, "--epsilon", 5, "--delta", 1e-6, "--bounds", "b.toml", "--quiet")
+    lines = call("profile", "release.json").stdout.splitlines()
+    told = [line.split() for line in lines if "mean direction" in line]
+    assert sorted(words[3][:2] for words in told) in (["07", "19"], ["07", "20"], ["08", "19"], ["08", "20"])
+    assert all(words[3][2] == ":" for words in told)
 
 
 def test_one_cluster_in_other_words(call, release):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,9 +139,26 @@ def _as_tables(columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _as_table(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
+    if _are_levels(value):
+        return {"levels": value}
     if isinstance(value, list) and len(value) == 3 and isinstance(value[2], str):
         return {"bounds": value[:2], "unit": value[2]}
     return {"type" if value == BOOL else "bounds": value}
+
+
+def _are_levels(value: Any) -> bool:
+    """Whether a list names levels: ``["icu", "er"]``, but not two dates that should have no quotes."""
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        return False
+    return len(value) != 2 or not all(map(_is_date, value))
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _of_column(name: str, value: dict[str, Any]) -> Any:
@@ -160,7 +178,8 @@ def _of_column(name: str, value: dict[str, Any]) -> Any:
             return bool
     raise ParameterError(
         f"column {name!r} must have bounds [low, high], {{ bounds = [low, high], missing = value }}, "
-        "{ bounds = [0, 40], unit = 'km' }, { levels = [...] }, { levels = [...], ordered = true }, "
+        "{ bounds = [0, 40], unit = 'km' }, ['icu', 'er'], { levels = [...] }, "
+        "{ levels = [...], ordered = true }, "
         f"{{ cycle = [0, 24] }}, {{ cycle = 'day' }} or {{ type = 'bool' }}, got {value!r}"
     )
 

@@ -17,8 +17,10 @@ from sfumato.cli.terms import tell_terms, told_terms, write_entries
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sfumato.domain.columns import Described
     from sfumato.public.profiles import Profiles
     from sfumato.public.terms import Terms
+    from sfumato.release import Release
 
 TABLE = "table"  # in place of the number of a cluster
 _HEAD = ("column", "statistic", "value", "95 % interval", "whole table")
@@ -63,13 +65,24 @@ def profile(
         terms = {} if loaded.terms is None else {"terms": told_terms(loaded.terms, cluster)}
         print(json.dumps(_as_dict(found, sentences, entries) | terms, allow_nan=False))
     elif as_csv is None:
-        whole = {_key(entry): entry for entry in found.rows() if entry["cluster"] is None}
-        pages = [_page(number, sentences[number], entries, whole, loaded.terms) for number in chosen]
+        told = _without_missing(loaded, found)
+        pages = [_page(number, sentences[number], told, found, loaded.terms) for number in chosen]
         print("\n\n".join(pages))
     elif not quiet:
         print(f"profiles: {as_csv}")
     if loaded.privacy.seeded and not quiet:
         print("the noise came from a seed: do not publish", file=sys.stderr)
+
+
+def _without_missing(release: Release, found: Profiles) -> list[Entry]:
+    """Numbers of all clusters and columns, without the shares of missing values that can only be noise.
+
+    A row that misses a value which it would be clustered by is left out, or has a public one in its place.
+    """
+    read = release.reading
+    whole = set(found.names if read is None else [each.column for each in read.coordinates])
+    missing = {(name, found.labels_of(name)[-1]) for name in whole.intersection(found.names)}
+    return [entry for entry in found.rows() if _key(entry) not in missing]
 
 
 def _as_dict(found: Profiles, sentences: dict[int, str], entries: list[Entry]) -> dict[str, Any]:
@@ -93,44 +106,51 @@ def _page(
     cluster: int,
     sentence: str,
     entries: list[Entry],
-    whole: dict[tuple[str, Any], Entry],
+    found: Profiles,
     terms: Terms | None,
 ) -> str:
     """Sentence, typical words and table of a cluster."""
     own = [entry for entry in entries if entry["cluster"] == cluster]
-    lines = [_HEAD, *(_line(entry, whole[_key(entry)]) for entry in own)]
+    whole = {_key(entry): entry for entry in entries if entry["cluster"] is None}
+    columns = {column.column: column for column in found.columns}
+    lines = [_HEAD, *(_line(entry, whole[_key(entry)], columns.get(entry["column"])) for entry in own)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     words = [] if terms is None else [f"Typical words: {terms.sentence(cluster)}"]
     return "\n".join([f"Cluster {cluster}. {sentence}", *words, "", *table])
 
 
-def _line(entry: Entry, whole: Entry) -> tuple[str, ...]:
-    """A number with its interval: shares in per cent, sizes whole, others with four digits."""
-    low, high = (_shown(entry, entry[key]) for key in ("low", "high"))
-    return entry["column"], str(entry["statistic"]), _told(entry), f"{low} to {high}", _told(whole)
+def _line(entry: Entry, whole: Entry, column: Described | None) -> tuple[str, ...]:
+    """A number with its interval: shares in per cent, points of a cycle in words, others with four digits."""
+    low, high = (_shown(entry, entry[key], column) for key in ("low", "high"))
+    told = _told(entry, column), f"{low} to {high}", _told(whole, column)
+    return entry["column"], str(entry["statistic"]), *told
 
 
-def _told(entry: Entry) -> str:
+def _told(entry: Entry, column: Described | None) -> str:
     """A value, or what is left of it if it does not stand out from the noise."""
     if entry["readable"]:
-        return _shown(entry, entry["value"])
+        return _shown(entry, entry["value"], column)
     if _is_share(entry):
         from sfumato.public.profiles.wording import percent
 
         return percent(entry["value"], entry["low"], entry["high"])
-    return f"under {_shown(entry, entry['high'])}" if entry["kind"] == "size" else "hidden by noise"
+    return f"under {_shown(entry, entry['high'], column)}" if entry["kind"] == "size" else "hidden by noise"
 
 
 def _is_share(entry: Entry) -> bool:
     return bool(entry["kind"] == "level" or entry["statistic"] == "missing")
 
 
-def _shown(entry: Entry, value: Any) -> str:
+def _shown(entry: Entry, value: Any, column: Described | None) -> str:
     if isinstance(value, str):
         return value
     if _is_share(entry):
         return f"{100 * value:.1f} %"
+    if entry["kind"] == "cycle" and column is not None:
+        from sfumato.public.profiles.wording import on_cycle
+
+        return on_cycle(column, value, (entry["high"] - entry["low"]) / 20)
     return f"{value:,.0f}" if entry["kind"] == "size" or abs(value) >= 10_000 else f"{value:.4g}"
 
 
