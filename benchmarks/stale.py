@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.kept import kept
 
 ROOT = Path(__file__).parents[1]
-ROOTS = {"benchmarks": ROOT, "sfumato": ROOT / "src"}  # where the packages lie that count
+ROOTS = {"benchmarks": ROOT, "tests": ROOT, "sfumato": ROOT / "src"}  # where the packages lie that count
 RUNNER = ROOT / "benchmarks" / "__main__.py"  # runs tables, and measures nothing
 DIGITS, SHOWN = 12, 4
 
