@@ -1,4 +1,5 @@
 import copy
+import inspect
 import pickle
 import re
 import sqlite3
@@ -381,7 +382,7 @@ def test_a_closed_data_set_cannot_be_opened_by_hand(ledger, path, statement):
 def test_public_records_are_documented():
     names = {"id", "time", "method", "plan", "spend", "seeded", "outcome", "unit", "part"}
     assert names == set(Charge.__dataclass_fields__)
-    assert "Privacy\n    -------" in Ledger.__doc__
+    assert "Privacy\n-------" in inspect.getdoc(Ledger)
 
 
 LAX = "DROP TRIGGER charge_update"
