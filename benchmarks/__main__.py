@@ -16,7 +16,6 @@ from typing import Any
 
 from benchmarks import diffprivlib_peer, mixed_peers, pictures, stale
 from benchmarks.kept import folder, keep, kept
-from benchmarks.page import page
 from sfumato.datasets import data_home
 
 TABLES = (
@@ -205,6 +204,10 @@ def rendered(*, quick: bool = False) -> dict[Path, str]:
     pages = {folder(quick=quick) / f"{name}.md": table for name, table in tables.items()}
     if quick:
         return pages
+    from benchmarks.page import (
+        page,
+    )  # imports tables, which must come after the choice of a folder for pictures
+
     titles = {name: table.partition("\n")[0].removeprefix("# ") for name, table in tables.items()}
     return {ROOT / PAGE: page(titles)} | pages
 

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,18 @@ def test_quick_pictures_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.argv", ["benchmarks", "--quick", "--render"])
     benchmarks.main()
     assert tmp_path in pictures.PICTURES.parents
+
+
+def test_no_table_is_imported_before_the_folder_for_pictures_is_chosen() -> None:
+    """Tables take the folder when they are imported; a quick run would draw over the published pictures."""
+    program = (
+        "import sys; from benchmarks.__main__ import TABLES; "
+        "print([name for name in TABLES if f'benchmarks.{name}' in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=benchmarks.ROOT
+    )
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
