@@ -204,9 +204,8 @@ def rendered(*, quick: bool = False) -> dict[Path, str]:
     pages = {folder(quick=quick) / f"{name}.md": table for name, table in tables.items()}
     if quick:
         return pages
-    from benchmarks.page import (
-        page,
-    )  # imports tables, which must come after the choice of a folder for pictures
+    # It imports tables, which must come after the choice of a folder for pictures.
+    from benchmarks.page import page
 
     titles = {name: table.partition("\n")[0].removeprefix("# ") for name, table in tables.items()}
     return {ROOT / PAGE: page(titles)} | pages
