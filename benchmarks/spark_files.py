@@ -35,28 +35,35 @@ from sfumato.private.engines.spark_states import STATES, merged
 from sfumato.private.sources import open_source
 
 CELLS = next(iter(FOLDS))
+DRY = "dry"
 N_DRY_TASKS = 10**4
 N_MADE_UP = 1000  # rows of a task of the dry run
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    """Every engine and size in a process of its own."""
+    """Every engine and size, and the dry run, in a process of its own."""
     n = 3 * 10**5 if quick else 10**8
     with tempfile.TemporaryDirectory() as folder:
         write_rows(Path(folder), n)
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         runs: dict[str, dict[str, Any]] = {}
         for engine in ENGINES:
-            for n_workers in ("1", "2"):
-                command = [sys.executable, "-m", "benchmarks.spark_files", folder, engine, n_workers]
-                runs[f"{engine} {n_workers}"] = json.loads(subprocess.check_output(command, text=True))
+            for n_workers in (1, 2):
+                runs[f"{engine} {n_workers}"] = apart(engine, folder, n_workers)
                 print(engine, n_workers, runs[f"{engine} {n_workers}"], flush=True)
-    return {"rows": n, "gigabytes": size / 1e9, "runs": runs, "dry": dry_run(50 if quick else N_DRY_TASKS)}
+    return {"rows": n, "gigabytes": size / 1e9, "runs": runs, "dry": apart(DRY, 50 if quick else N_DRY_TASKS)}
 
 
-def in_this_process(folder: str, engine: str, n_workers: str) -> dict[str, Any]:
+def apart(job: str, *arguments: Any) -> dict[str, Any]:
+    """What a job returns that has a process to itself."""
+    command = [sys.executable, "-m", "benchmarks.spark_files", job, json.dumps(arguments)]
+    found: dict[str, Any] = json.loads(subprocess.check_output(command, text=True))
+    return found
+
+
+def in_this_process(job: str, arguments: str) -> dict[str, Any]:
     warnings.simplefilter("ignore")
-    return ENGINES[engine](folder, int(n_workers))
+    return {**ENGINES, DRY: dry_run}[job](*json.loads(arguments))
 
 
 def from_files(folder: str, n_workers: int) -> dict[str, Any]:
@@ -94,7 +101,6 @@ ENGINES = {"files": in_files, "spark": from_files}
 def dry_run(n_tasks: int, n_workers: int = 2) -> dict[str, Any]:
     """A fold of very many tasks, each with one block of made-up rows, and the real tree of merges."""
     aggregate = FOLDS[CELLS]
-    warnings.simplefilter("ignore")
     with session(n_workers) as spark:
         tasks = spark.range(0, n_tasks, 1, n_tasks)
         work = partial(fold_task, aggregate, DOMAIN, made_up)
