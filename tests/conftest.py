@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from sfumato import cluster
@@ -29,6 +30,9 @@ def all_estimators():
 
 
 ROOT = Path(__file__).parents[1]
+
+settings.register_profile("sfumato", deadline=None)  # a timing never decides a test
+settings.load_profile("sfumato")
 
 # Of quick tests: few clusters, few cells, and tables so small that a guarantee may well be weak.
 QUICK = {"n_clusters": 3, "bounds": (-1, 1), "max_cells": 25, "radius": 0.5, "min_samples": 20}

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.budget.amounts import Budget, as_exact
@@ -133,7 +133,6 @@ def test_repr_is_exact(budget):
     assert eval(repr(budget)) == budget
 
 
-@settings(deadline=None)
 @given(amounts, small_deltas)
 def test_records_are_exact_json(epsilon, delta):
     for budget in (Budget(epsilon, delta), Budget(rho=epsilon), Budget.zero(), Budget.zero("zcdp")):
@@ -155,7 +154,6 @@ def test_bad_records_are_refused(record):
         Budget.from_dict(record)
 
 
-@settings(deadline=None)
 @given(amounts, amounts, small_deltas, small_deltas)
 def test_sums_and_differences_are_exact(a, b, delta_a, delta_b):
     first, second = Budget(a, delta_a), Budget(b, delta_b)

@@ -35,7 +35,6 @@ def fuzz(*, few, share, **strategies):
         max_examples=n_cases,
         derandomize=not TOTAL,
         database=None,
-        deadline=None,
         print_blob=True,
         phases=[Phase.explicit, Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
