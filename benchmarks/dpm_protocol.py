@@ -17,7 +17,7 @@ from benchmarks.papers import inertia_ratios, published
 from sfumato import DPM, cluster, metrics, recommend
 from sfumato.datasets import load
 
-SEEDS, PEER_SEEDS, QUICK_ROWS = 3, 2, 2_000
+SEEDS, PEER_SEEDS, QUICK_ROWS = 10, 2, 2_000
 SAMPLE = 10_000  # rows of a silhouette
 GOOD_RUNS = 20  # the best of so many runs of k-means by silhouette are what centres are compared with
 BLOB_SEED, LETTERS_SEED, LETTERS = 42, 42, 720

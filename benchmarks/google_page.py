@@ -13,7 +13,7 @@ from benchmarks.papers import published
 from sfumato import Ball
 
 KS, EPSILON, DELTA = (2, 4, 8, 16, 32, 64), 1.0, 1e-6
-SEEDS, PEER_SEEDS, QUICK_ROWS, QUICK_KS = 5, 2, 5_000, (2, 16)
+SEEDS, PEER_SEEDS, QUICK_ROWS, QUICK_KS = 10, 2, 5_000, (2, 16)
 CENTRED = {"letter": "UCI Letters", "gas_turbine": "UCI Gas"}  # as the page does it
 EMBEDDINGS = "MNIST embeddings"
 N_DRAWN, N_CENTERS, N_COLUMNS, RADIUS, DEVIATION = 100_000, 64, 100, 0.875, 0.0125

@@ -23,7 +23,7 @@ from sfumato import (
 )
 from sfumato.datasets import data_home, load
 
-SEEDS, QUICK_SEEDS = 4, 1
+SEEDS, QUICK_SEEDS = 20, 1
 EPSILONS, CURVED_EPSILONS, QUICK_EPSILONS = (1.0, 2.0, 5.0, 10.0), (1.0, 2.0), (1.0,)
 DELTA = 1e-5
 BASES: dict[str, Callable[[int], Any]] = {
