@@ -46,9 +46,9 @@ tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
 - **Protocols of others.** Google's page, FastLloyd's suite and the DPM authors' program are followed as they are, with the method
   that `recommend` names: [google_page](benchmarks/results/google_page.md), [fastlloyd_suite](benchmarks/results/fastlloyd_suite.md),
   [dpm_protocol](benchmarks/results/dpm_protocol.md).
-- **What this run lacks.** The longest tables have few seeds (each page says how many), so more cells count as equal. The driver's memory in `spark_files` is
-  the peak of a process that had measured other tables before, and another job ran beside its dry run for a minute.
-- **Commits.** Each table carries the commit it was measured at. No code that a table imports has changed since (`python -m benchmarks --stale`).
+- **What this run lacks.** Some long tables have few seeds (each page says how many), so more of their cells count as equal. Not all tables were measured on one day.
+- **Commits.** Each table carries the commit it was measured at. No code that a table imports has changed since, so all describe the code that is here
+  (`python -m benchmarks --stale`).
 - **Tuning.** Some rules were tuned on some of these data sets; [docs/notes](docs/notes) says which. The best of ours is
   chosen after the measurement.
 """
