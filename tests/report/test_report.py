@@ -252,6 +252,15 @@ def test_approximate_guarantee_in_words():
     assert "reasonable guarantee" in text
 
 
+def test_a_large_delta_is_not_praised():
+    text = page(privacy=statement(Budget(1, 0.5))).text
+    assert "Delta is 0.5, or 1 in 2." in text
+    assert "the guarantee is weak, whatever epsilon is" in text
+    assert "here it is large" in text
+    assert "rare cases" not in text
+    assert "rare cases" in page(privacy=statement(Budget(1, 1e-3))).text
+
+
 def test_rho_guarantee_in_words():
     privacy = statement(Budget(rho=0.5))
     text = page(privacy=privacy).text

@@ -14,6 +14,7 @@ from sfumato.domain import ALL_ROWS, Unit
 from sfumato.report.markup import paragraph, table
 
 DELTA_FOR_RHO = 1e-6
+_RARE = 1e-3  # a larger delta exceeds one over the number of people in all but small tables
 _BELIEFS = (0.01, 0.1, 0.5, 0.9)
 _FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1, 0.5)
 
@@ -117,6 +118,8 @@ def _epsilon(protection: Protection) -> str:
             "epsilon is stronger."
         )
     strength = next(text for limit, text in _STRENGTHS if protection.epsilon <= limit)
+    if protection.delta > _RARE:
+        strength += " This rule is for a tiny delta, and here it is large, see below."
     return (
         f"{opening} Suppose someone wants to know whether {_someone(protection)} is in the table. Reading "
         f"all of this release can change their odds by a factor of at most {_times(protection.factor())}. By "
@@ -149,10 +152,15 @@ def _delta(protection: Protection) -> str:
     if not protection.delta:
         return "This limit holds without exception: delta is 0."
     one_in = math.floor(1 / as_exact("delta", protection.delta))
-    return (
+    text = (
         f"Delta is {rounded_up(protection.delta, 2)}, or 1 in {one_in:,}. The probability of any "
-        "result may exceed the limit by this much and no more. Delta allows for rare cases in which the "
-        "limit fails."
+        "result may exceed the limit by this much and no more. "
+    )
+    if protection.delta <= _RARE:
+        return f"{text}Delta allows for rare cases in which the limit fails."
+    return (
+        f"{text}This is not rare, so the guarantee is weak, whatever epsilon is. Delta should be well below "
+        "one over the number of people in the table."
     )
 
 
