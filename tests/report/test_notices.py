@@ -35,6 +35,7 @@ def test_what_may_be_published_stands_above_everything(plain):
 def test_nothing_of_a_seeded_run_may_be_published():
     text = words(report.render(release(has_profiles=False, seeded=True)))
     assert "Publish nothing of this run." in text
+    assert "Run it again without a seed." in text
     assert "You may publish" not in text
 
 

@@ -41,6 +41,7 @@ _OPTIONS = {
     "`unit` must be given with `parts_by`": "`--unit` must be given with --parts-by",
     "Ledger.create(..., unit=..., parts_by=..., parts=...)": "`sfumato ledger create ... --parts-by ...`",
     "max_holders_per_unit=1": "--max-holders-per-unit 1",
+    "Give delta=1e-6": "Give --delta 1e-6",
     "scale='bounds'": "--scale bounds",
     "scale=None": "--scale none",
 }
