@@ -187,6 +187,8 @@ def test_columns_in_folders(call):
         ("age = { bounds = [0, 1], levels = ['a'] }", "column 'age' must have bounds"),
         ("age = { bounds = [0, 1], wrong = 3 }", "column 'age' must have bounds"),
         ("age = { levels = 'public' }", "column 'age' must have bounds"),
+        ("age.years = [0, 120]", 'write it in quotes: "age.years" = [0, 120]'),
+        ("age = {}", "column 'age' must have bounds, got {}"),
         ("age = [120, 0]", "column 'age' must have bounds [low, high] with low < high, got [120, 0]"),
         ("day = [2026-12-31, 2026-01-01]", "column 'day' must have bounds [low, high] with low < high"),
         (

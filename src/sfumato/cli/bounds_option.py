@@ -185,6 +185,12 @@ def _of_column(name: str, value: dict[str, Any]) -> Any:
             return {"cycle": tuple(said) if isinstance(said, list) else said}
         if what == "type" and said == BOOL:
             return bool
+    if not set(value) & KEYS:  # TOML has read `emp.rate = [0, 5]` as a table
+        dotted = f"{name}.{next(iter(value), 'b')}"
+        raise ParameterError(
+            f"column {name!r} must have bounds, got {value!r}. If there is a dot in the name of the column, "
+            f'write it in quotes: "{dotted}" = [0, 120]'
+        )
     raise ParameterError(
         f"column {name!r} must have bounds [low, high], {{ bounds = [low, high], missing = value }}, "
         "{ bounds = [0, 40], unit = 'km' }, ['icu', 'er'], { levels = [...] }, "
