@@ -97,7 +97,7 @@ def test_white_box(call):
     (found,) = json.loads(done.stdout)["pairs"]
     assert (found["lost"], found["broken"], found["paths"]) == (1.0, False, 2)
     done = call("audit", *QUICK[:-2], "--rho", 0.5, "--white-box", "--pair", "outlier", "--out", "meter.html")
-    assert "density-tree loses at most 100.0% of its promise" in done.stdout
+    assert "density-tree lost at most 100.0% of its promise on these pairs" in done.stdout
     assert "100% of the promise" in Path("meter.html").read_text()
 
 

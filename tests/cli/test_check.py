@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,12 @@ def test_rows_that_are_left_out_are_told_to_the_holder(call, table):
     assert call("fit", *table, *FIT, "--force", "--quiet").output == ""
 
 
+def test_one_row_that_is_left_out(call):
+    Path("t.csv").write_text("x\n" + "1\n" * 50 + "NA\n")
+    done = call("fit", "t.csv", *FIT, "--bounds", "0,5", "--missing", "drop")
+    assert "1 row is left out. This figure" in done.stderr
+
+
 def test_a_release_remembers_how_text_is_written(call, table):
     call("fit", *table, *FIT, "--quiet")
     call("predict", "release.json", "table.csv", "--out", "labels.csv", "--keep", "job", "--quiet")
@@ -180,6 +187,14 @@ def test_columns_in_folders(call):
         ("age = { bounds = [0, 1], levels = ['a'] }", "column 'age' must have bounds"),
         ("age = { bounds = [0, 1], wrong = 3 }", "column 'age' must have bounds"),
         ("age = { levels = 'public' }", "column 'age' must have bounds"),
+        ("age.years = [0, 120]", 'write it in quotes: "age.years" = [0, 120]'),
+        ("age = {}", "column 'age' must have bounds, got {}"),
+        ("age = [120, 0]", "column 'age' must have bounds [low, high] with low < high, got [120, 0]"),
+        ("day = [2026-12-31, 2026-01-01]", "column 'day' must have bounds [low, high] with low < high"),
+        (
+            "[bounds]\nage = [0, 120]",
+            "delete the line [bounds], or take that table alone: --bounds b.toml#bounds",
+        ),
         ("age = [0, 120]\n[csv]\nseparator = ';'", "[csv] in b.toml must have only delimiter, decimal"),
         ("age = [0, 120]\n[csv]\ndelimiter = ';;'", "`delimiter` must be one ASCII character"),
         ("age = [0, 120]\n[csv]\nencoding = 'klingon'", "`encoding` must be one that Python knows"),
@@ -190,10 +205,18 @@ def test_files_of_bounds_that_are_refused(call, table, content, fix):
     assert fix in call("check", "table.csv", "--bounds", "b.toml", code=2).stderr
 
 
-def test_a_column_may_be_called_csv(call):
-    Path("t.csv").write_text("csv,x\na,1\nb,2\n")
-    Path("b.toml").write_text('csv = { levels = ["a", "b"] }\nx = [0, 5]\n')
-    assert "csv     category" in call("check", "t.csv", "--bounds", "b.toml").stdout
+@pytest.mark.parametrize("name", ["csv", "bounds"])
+def test_a_column_may_be_called_as_a_table_is(call, name):
+    Path("t.csv").write_text(f"{name},x\na,1\nb,2\n")
+    Path("b.toml").write_text(f'{name} = {{ levels = ["a", "b"] }}\nx = [0, 5]\n')
+    assert re.search(rf"{name} +category", call("check", "t.csv", "--bounds", "b.toml").stdout)
+
+
+@pytest.mark.parametrize("command", ["check", "fit"])
+def test_a_table_that_does_not_exist(call, table, command):
+    budget = FIT if command == "fit" else []
+    done = call(command, "trips.csv", *table[1:], *budget, code=2)
+    assert "got 'trips.csv', which does not exist" in done.stderr
 
 
 def test_options_of_text_are_refused_for_typed_files(call, stays):

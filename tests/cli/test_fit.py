@@ -345,6 +345,7 @@ NUMBERS = ["--epsilon", "1", "--bounds", "0,40", "--columns", "east"]
         ([*NUMBERS, "--profiles", "all"], "`--profiles` must be a share"),
         ([*NUMBERS, "--profiles", "1"], "`profiles` must be"),
         ([*NUMBERS, "--profiles", "0", "--describe", "ward"], "`profiles` must be positive with `describe`"),
+        ([*NUMBERS, "--describe", "colour"], "Give --delta 1e-6, or list the levels"),
         ([*NUMBERS, "--describe", "colour", "--delta", "1e-6"], "column 'colour' must be in the table"),
         ([*NUMBERS, "--labels", "no.toml"], "must be a TOML file"),
         ([*NUMBERS, "--max-rows-per-unit", "3"], "name the column that identifies a person"),
@@ -368,7 +369,7 @@ def test_usage_errors(call, stays):
     call("fit", stays, "--no-such-option", code=2)
     call("fit", code=2)
     call("fti", code=2)
-    assert "DATA must be a table" in call("fit", "no.csv", *NUMBERS, code=2).stderr
+    assert "does not exist" in call("fit", "no.csv", *NUMBERS, code=2).stderr
 
 
 def test_bad_tables(call, frame, silent_about):

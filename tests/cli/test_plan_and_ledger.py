@@ -82,7 +82,7 @@ def test_refused_forecasts(call):
         (["--method", "dpm", "--size-error", 10], "--rows"),
         (["--method", "dpm", "--epsilon", 1, "--spread", 1], "--rows"),
         (["--method", "dpm", "--rows", 1000, "--size-error", 10, "--epsilon", 1], "--epsilon"),
-        (["--method", "dpm", "--rows", 1000, "--size-error", 1e-9], "no budget"),
+        (["--method", "dpm", "--rows", 1000, "--size-error", 1e-9], "for --size-error 1e-09"),
         (["--method", "dpm", "--rows", 1000, "--size-error", 10, "--set", "epsilon=3"], "--set epsilon"),
         (["--method", "dpm", "--rows", 1000, "--epsilon", 1, "--spread", -1], "spread"),
         (["--method", "density-tree", "--rows", 1000, "--center-error", 1], "center_error"),
@@ -168,6 +168,9 @@ def test_refused_plans(call):
     call("plan", "--method", "dpm", "--epsilon", 1, "--columns-number", 2, "--columns", "a,b", code=2)
     call("plan", "--method", "dpm", "--epsilon", 1, "--columns-number", 0, code=2)
     call("plan", "--method", "dpm", "--columns-number", 2, code=2)
+    for clusters in (0, "many"):
+        done = call("plan", "--epsilon", 1, "--columns-number", 2, "--clusters", clusters, code=2)
+        assert f"'--clusters': it must be a whole number from 1, or auto, got '{clusters}'" in done.stderr
 
 
 def test_every_method_of_the_library_has_a_name():
@@ -309,6 +312,7 @@ def test_a_batch_of_fits(call):
         ["--fits", -1],
     ):
         call(*plan, *wrong, code=2)
+    assert "`--fits`, at least 1, or" in call(*plan, "--fits", 0, code=2).stderr
     assert not Ledger("b.db", "trips").history()
 
 
@@ -333,6 +337,9 @@ def test_refused_ledgers(call):
     for command in (["show", "b.db"], ["history", "b.db", "x"], ["close", "b.db", "x", "--yes"]):
         assert call("ledger", *command, code=5).stderr.startswith("error: ")
     assert not Path("b.db").exists()
+    call("ledger", "create", "b.db", "trips", "--epsilon", 1)
+    refused = call("ledger", "create", "b.db", "trips", "--epsilon", 2, code=5).stderr
+    assert "Use it with --dataset 'trips'" in refused
 
 
 def test_demo(call, monkeypatch):

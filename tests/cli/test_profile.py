@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato import Release
+from sfumato.public.profiles import wording
 from sfumato.public.terms import Terms
 
 
@@ -31,8 +32,10 @@ def test_a_sentence_and_a_table_for_each_cluster(call, release):
         assert size.split()[1] == f"{release.profiles.size(number).value:,.0f}"
         median = release.profiles.quantile(number, "east", 0.5)
         (line,) = [line for line in lines if line.startswith("east") and "median" in line]
-        assert f"{median.value:.4g}" in line
-        assert f"{median.low:.4g} to {median.high:.4g}" in line
+        unit = wording.unit_for((median.high - median.low) / 10)
+        shown, low, high = (wording.number(value, unit) for value in median)
+        assert f" {shown} " in line
+        assert f" {low} to {high} " in line
         share = release.profiles.share(number, "ward")["icu"]
         (line,) = [line for line in lines if line.startswith("ward") and " icu " in line]
         assert f"{100 * share.value:.1f} %" in line
@@ -66,6 +69,20 @@ def test_a_time_of_day_is_told_as_one(call):
     told = [line.split() for line in lines if "mean direction" in line]
     assert sorted(words[3][:2] for words in told) in (["07", "19"], ["07", "20"], ["08", "19"], ["08", "20"])
     assert all(words[3][2] == ":" for words in told)
+
+
+def test_numbers_have_the_digits_that_their_noise_leaves(call):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(-73.95, 0.05, 4000).round(5), rng.integers(2011, 2016, 4000)])
+    np.savetxt("t.csv", rows, "%.5f,%d", header="lon,year", comments="")
+    Path("b.toml").write_text("lon = [-74.3, -73.65]\nyear = [2011, 2015]\n")
+    call("fit", "t.csv", "--clusters", 1, "--epsilon", 5, "--bounds", "b.toml", "--quiet")
+    lines = [line.split() for line in call("profile", "release.json").stdout.splitlines() if "median" in line]
+    (_, _, value, low, _, high, whole), (_, _, year, *_) = lines
+    assert float(low) <= float(value) <= float(high)
+    assert float(low) < float(high)
+    assert whole == value
+    assert year == "2013"
 
 
 def test_one_cluster_in_other_words(call, release):

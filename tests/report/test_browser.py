@@ -104,6 +104,30 @@ def test_it_is_accessible(open_page, name, scheme):
     assert [(each["id"], each["impact"]) for each in found if each["impact"] in ("serious", "critical")] == []
 
 
+def test_a_table_on_a_card_has_its_colour_and_whole_words(open_page):
+    page = open_page("mixed", viewport=DESKTOP)
+    page.locator(".card summary").first.click()
+    card = page.locator(".card").first
+    colour = card.evaluate("card => getComputedStyle(card).backgroundColor")
+    table = card.locator(".scroll").first
+    assert colour in table.evaluate("table => getComputedStyle(table).backgroundImage")
+    assert table.locator("thead th").first.evaluate("cell => getComputedStyle(cell).overflowWrap") == "normal"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_captions_of_wide_tables_are_in_view(open_page, size):
+    page = open_page("wide", viewport=size)
+    beyond = page.evaluate(
+        "[...document.querySelectorAll('.scroll caption span')].filter(span => span.checkVisibility()"
+        " && span.getBoundingClientRect().right > span.closest('.scroll').getBoundingClientRect().right + 1)"
+        ".map(span => span.innerText)"
+    )
+    assert beyond == []
+    assert page.evaluate(
+        "[...document.querySelectorAll('.scroll')].some(one => one.scrollWidth > one.clientWidth)"
+    )
+
+
 @pytest.mark.parametrize("name", WITH_SLIDERS)
 def test_a_slider_changes_picture_and_numbers(open_page, name):
     page = open_page(name)

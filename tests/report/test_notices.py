@@ -1,5 +1,6 @@
 import html
 import re
+from dataclasses import replace
 
 import matplotlib as mpl
 import pytest
@@ -9,7 +10,11 @@ mpl.use("Agg")
 from tests.report.mixed import release
 
 from sfumato import report
+from sfumato.domain import Domain
+from sfumato.domain.columns import Coordinate
+from sfumato.domain.scaling import Scaling
 from sfumato.public.doubts import doubts
+from sfumato.report.account import measuring
 
 
 def words(text):
@@ -30,6 +35,7 @@ def test_what_may_be_published_stands_above_everything(plain):
 def test_nothing_of_a_seeded_run_may_be_published():
     text = words(report.render(release(has_profiles=False, seeded=True)))
     assert "Publish nothing of this run." in text
+    assert "Run it again without a seed." in text
     assert "You may publish" not in text
 
 
@@ -57,6 +63,17 @@ def test_how_columns_were_measured(plain):
     shown = release(has_profiles=False)
     sentence = shown.domain.measure.words
     assert f"{sentence[0].upper()}{sentence[1:]}." in plain
+
+
+@pytest.mark.parametrize(
+    ("weights", "end"), [(None, "alike in width."), ([1, 2], "alike in width, times their weights.")]
+)
+def test_advice_for_whoever_fits_is_left_out(weights, end):
+    domain = Scaling(weights=weights).applied(
+        Domain((0.0, 0.0), (4.0, 5.0)), [Coordinate("x"), Coordinate("y")]
+    )
+    assert "Declare units" in domain.measure.words
+    assert words(measuring(replace(release(has_profiles=False), domain=domain))).endswith(end)
 
 
 def test_dates_categories_ranks_and_cycles_in_the_tables(plain):

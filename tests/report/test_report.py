@@ -252,6 +252,26 @@ def test_approximate_guarantee_in_words():
     assert "reasonable guarantee" in text
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "is_strong"),
+    [(1, 0, True), (1, 1e-6, True), (1, 0.01, False), (2, 0, False), (30, 0, False)],
+)
+def test_only_a_strong_guarantee_makes_almost_no_difference(epsilon, delta, is_strong):
+    text = Page(in_words(Protection(epsilon, delta, None, Unit()))).text
+    assert ("almost as likely if any one record had not been in the table" in text) == is_strong
+    assert ("protected almost as if it had never been there" in text) == is_strong
+    assert ("limits how much more or less likely" in text) == (not is_strong)
+
+
+def test_a_large_delta_is_not_praised():
+    text = page(privacy=statement(Budget(1, 0.5))).text
+    assert "Delta is 0.5, or 1 in 2." in text
+    assert "the guarantee is weak, whatever epsilon is" in text
+    assert "here it is large" in text
+    assert "rare cases" not in text
+    assert "rare cases" in page(privacy=statement(Budget(1, 1e-3))).text
+
+
 def test_rho_guarantee_in_words():
     privacy = statement(Budget(rho=0.5))
     text = page(privacy=privacy).text

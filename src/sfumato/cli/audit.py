@@ -219,7 +219,10 @@ def _conclusion(said: dict[str, Any], results: Sequence[Any]) -> str:
             return f"{method} breaks its promise: {'; '.join(dict.fromkeys(r.verdict for r in broken))}."
         most = max(found.share for found in results)
         tried = f"{said['paths']} seeds in both directions on each pair"
-        return f"{method} loses at most {most:.1%} of its promise ({tried}); all that is seen is equal."
+        return (
+            f"{method} lost at most {most:.1%} of its promise on these pairs ({tried}). Nothing else that "
+            "can be seen told them apart."
+        )
     sure = f"{said['runs']} runs on each table, confidence {said['confidence']:g} for all pairs together"
     n_failed = sum(found.n_failed for found in results)
     failures = f" {n_failed} runs raised an error, which counts as an outcome." if n_failed else ""

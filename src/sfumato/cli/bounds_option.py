@@ -92,6 +92,11 @@ def _from_file(text: str, columns: Sequence[str] | None) -> Declared:
     tables = {name: found.pop(name) for name in (WRITTEN, DESCRIBE, LABELS) if _is_table(found.get(name, []))}
     written, beside = tables.get(WRITTEN, {}), _as_tables(tables.get(DESCRIBE, {}))
     check_keys(written, f"[{WRITTEN}] in {path}")
+    if _is_table(found.get("bounds", [])):
+        raise ParameterError(
+            f"{path} must have its columns at the top, got a table [bounds]. Write them above all tables and "
+            f"delete the line [bounds], or take that table alone: --bounds {path}#bounds"
+        )
     own = _as_tables(found)
     bounds = {name: _of_column(name, value) for name, value in own.items()}
     for name in columns or ():
@@ -167,6 +172,10 @@ def _of_column(name: str, value: dict[str, Any]) -> Any:
     said = value.get(what)
     if set(value) <= {what, *_BESIDE[what]}:
         if what == "bounds" and isinstance(said, list) and len(said) == 2:
+            if _is_empty(*said):
+                raise ParameterError(
+                    f"column {name!r} must have bounds [low, high] with low < high, got {said!r}"
+                )
             return (*said, value["unit"]) if "unit" in value else tuple(said)
         if what == "levels" and value.get("ordered", False):
             return {"levels": said, "ordered": value["ordered"]}
@@ -176,12 +185,25 @@ def _of_column(name: str, value: dict[str, Any]) -> Any:
             return {"cycle": tuple(said) if isinstance(said, list) else said}
         if what == "type" and said == BOOL:
             return bool
+    if not set(value) & KEYS:  # TOML has read `emp.rate = [0, 5]` as a table
+        dotted = f"{name}.{next(iter(value), 'b')}"
+        raise ParameterError(
+            f"column {name!r} must have bounds, got {value!r}. If there is a dot in the name of the column, "
+            f'write it in quotes: "{dotted}" = [0, 120]'
+        )
     raise ParameterError(
         f"column {name!r} must have bounds [low, high], {{ bounds = [low, high], missing = value }}, "
         "{ bounds = [0, 40], unit = 'km' }, ['icu', 'er'], { levels = [...] }, "
         "{ levels = [...], ordered = true }, "
         f"{{ cycle = [0, 24] }}, {{ cycle = 'day' }} or {{ type = 'bool' }}, got {value!r}"
     )
+
+
+def _is_empty(low: Any, high: Any) -> bool:
+    """Whether no number or date is between two bounds. What else is wrong with them is found later."""
+    are_numbers = all(isinstance(end, int | float) for end in (low, high))
+    are_dates = type(low) is type(high) is datetime.date
+    return (are_numbers or are_dates) and not low < high
 
 
 def _stand_in(value: dict[str, Any]) -> Any:

@@ -76,4 +76,5 @@ def look(
     if not quiet and found.used < found.rows:
         n = found.rows - found.used
         also = ", and those beyond the maximum number of rows per person" if unit else ""
-        say(f"{n:,} rows are left out{also}. This figure is exact, for you alone; `sfumato check` says more")
+        rows = "1 row is" if n == 1 else f"{n:,} rows are"
+        say(f"{rows} left out{also}. This figure is exact, for you alone; `sfumato check` says more")

@@ -41,10 +41,16 @@ _OPTIONS = {
     "`unit` must be given with `parts_by`": "`--unit` must be given with --parts-by",
     "Ledger.create(..., unit=..., parts_by=..., parts=...)": "`sfumato ledger create ... --parts-by ...`",
     "max_holders_per_unit=1": "--max-holders-per-unit 1",
+    "Give delta=1e-6": "Give --delta 1e-6",
     "scale='bounds'": "--scale bounds",
     "scale=None": "--scale none",
 }
-_SCAN = re.compile(r"sfumato\.scan_csv\(path, (\w+)=([^)]+)\)")  # of an option with the same name
+_PATTERNS = {
+    r"sfumato\.scan_csv\(path, (\w+)=([^)]+)\)": r"--\1 \2",  # of an option with the same name
+    r"Ledger\(path, ([^)]+)\)": r"--dataset \1",
+    r"\b(center|size)_error=": r"--\1-error ",
+    r"\bsmallest_cluster=": "--smallest-cluster ",
+}
 
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
@@ -94,7 +100,9 @@ def _spelled(message: str) -> str:
     line = " ".join(message.split())
     for code, option in _OPTIONS.items():
         line = line.replace(code, option)
-    return _SCAN.sub(r"--\1 \2", line)
+    for pattern, option in _PATTERNS.items():
+        line = re.sub(pattern, option, line)
+    return line
 
 
 @contextmanager

@@ -129,7 +129,9 @@ def plan(
     from sfumato.budget import Ledger, PlannedFit
 
     if not fits and (part or not fit):
-        raise ParameterError("`--fits` or `--fit` must be given, and --part with --fits. Try --fits 4")
+        raise ParameterError(
+            "`--fits`, at least 1, or `--fit` must be given, and --part with --fits. Try --fits 4"
+        )
     places: list[str | None] = [*part] if part else [None]
     shared = [PlannedFit(part=one) for one in places for _ in range(min(fits, 100_000))]
     batch = Ledger(path, dataset).plan([*map(_planned_fit, fit or ()), *shared])

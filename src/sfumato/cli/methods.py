@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import typer
+
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -100,12 +102,15 @@ def make(name: str, clusters: Any, own: Mapping[str, Any], shared: Mapping[str, 
 
 def parse_number(text: Any) -> Any:
     """Number of clusters as it was typed: a whole number, or auto."""
-    if text == "auto" or isinstance(text, int):
+    if text == "auto":
         return text
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        raise ParameterError(f"`--clusters` must be a whole number or auto, got {text!r}") from None
+        number = 0
+    if number < 1:
+        raise typer.BadParameter(f"it must be a whole number from 1, or auto, got {text!r}")
+    return number
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:

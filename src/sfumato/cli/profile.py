@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,6 @@ from sfumato.cli.terms import tell_terms, told_terms, write_entries
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.domain.columns import Described
     from sfumato.public.profiles import Profiles
     from sfumato.public.terms import Terms
     from sfumato.release import Release
@@ -112,46 +112,51 @@ def _page(
     """Sentence, typical words and table of a cluster."""
     own = [entry for entry in entries if entry["cluster"] == cluster]
     whole = {_key(entry): entry for entry in entries if entry["cluster"] is None}
-    columns = {column.column: column for column in found.columns}
-    lines = [_HEAD, *(_line(entry, whole[_key(entry)], columns.get(entry["column"])) for entry in own)]
+    lines = [_HEAD, *(_line(entry, whole[_key(entry)], found) for entry in own)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     words = [] if terms is None else [f"Typical words: {terms.sentence(cluster)}"]
     return "\n".join([f"Cluster {cluster}. {sentence}", *words, "", *table])
 
 
-def _line(entry: Entry, whole: Entry, column: Described | None) -> tuple[str, ...]:
-    """A number with its interval: shares in per cent, points of a cycle in words, others with four digits."""
-    low, high = (_shown(entry, entry[key], column) for key in ("low", "high"))
-    told = _told(entry, column), f"{low} to {high}", _told(whole, column)
+def _line(entry: Entry, whole: Entry, found: Profiles) -> tuple[str, ...]:
+    """A number with its interval: shares in per cent, points of a cycle in words."""
+    low, high = (_shown(entry, entry[key], found) for key in ("low", "high"))
+    told = _told(entry, found), f"{low} to {high}", _told(whole, found)
     return entry["column"], str(entry["statistic"]), *told
 
 
-def _told(entry: Entry, column: Described | None) -> str:
+def _told(entry: Entry, found: Profiles) -> str:
     """A value, or what is left of it if it does not stand out from the noise."""
     if entry["readable"]:
-        return _shown(entry, entry["value"], column)
+        return _shown(entry, entry["value"], found)
     if _is_share(entry):
         from sfumato.public.profiles.wording import percent
 
         return percent(entry["value"], entry["low"], entry["high"])
-    return f"under {_shown(entry, entry['high'], column)}" if entry["kind"] == "size" else "hidden by noise"
+    return f"under {_shown(entry, entry['high'], found)}" if entry["kind"] == "size" else "hidden by noise"
 
 
 def _is_share(entry: Entry) -> bool:
     return bool(entry["kind"] == "level" or entry["statistic"] == "missing")
 
 
-def _shown(entry: Entry, value: Any, column: Described | None) -> str:
+def _shown(entry: Entry, value: Any, found: Profiles) -> str:
     if isinstance(value, str):
         return value
     if _is_share(entry):
         return f"{100 * value:.1f} %"
-    if entry["kind"] == "cycle" and column is not None:
-        from sfumato.public.profiles.wording import on_cycle
+    if entry["kind"] == "size":
+        return f"{value:,.0f}"
+    from sfumato.public.profiles.wording import on_cycle, quantity
 
-        return on_cycle(column, value, (entry["high"] - entry["low"]) / 20)
-    return f"{value:,.0f}" if entry["kind"] == "size" or abs(value) >= 10_000 else f"{value:.4g}"
+    column = found.column(entry["column"])
+    width = entry["high"] - entry["low"]
+    if entry["kind"] == "cycle":
+        return on_cycle(column, value, width / 20)
+    is_whole = all(entry[key] == round(entry[key]) for key in ("value", "low", "high"))
+    text = quantity(replace(column, unit=""), value, width / 10, is_whole=is_whole)
+    return text if abs(value) >= 10_000 else text.replace(",", "")  # which would spoil years
 
 
 def _write(entries: list[Entry], path: Path) -> None:

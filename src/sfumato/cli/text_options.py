@@ -7,6 +7,7 @@ import inspect
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -99,6 +100,10 @@ def described(
     """
     from sfumato.domain.text import TextTable, scan_csv
 
+    if "://" not in path and not has_magic(path) and not Path(path).exists():
+        raise ParameterError(
+            f"DATA must be a file, a folder or a pattern, got {path!r}, which does not exist"
+        )
     if _is_typed(path):
         if given:
             raise ParameterError(f"`--{min(given).replace('_', '-')}` must be given for text files only")

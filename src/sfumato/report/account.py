@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -22,6 +23,7 @@ _BUDGET = (
 )
 _CAPTION = "Every question asked of the confidential table, and its cost"
 _MOST_NAMES = 6  # of levels
+_ADVICE = re.compile(r"\. Declare units [^}]*\}")
 _SELECTIONS = ("exponential", "permute-and-flip")
 
 
@@ -128,8 +130,8 @@ def _about_steps(release: Release) -> str:
 
 
 def measuring(release: Release) -> str:
-    """Return a sentence on how columns were measured, as HTML."""
-    words = release.domain.measure.words
+    """Return a sentence on how columns were measured, as HTML, without the advice for whoever fits."""
+    words = _ADVICE.sub("", release.domain.measure.words)
     return (
         paragraph(f"{words[:1].upper()}{words[1:]}.", "note")
         if words and release.domain.n_features > 1

@@ -30,7 +30,7 @@ def _banner() -> str:
     return (
         f'<div class="banner" role="alert"><strong>{SEEDED_WARNING}</strong>'
         "<p>The noise in this run came from a seed. Anyone who guesses the seed can remove the noise, so "
-        "none of the guarantees below holds. Run it again without <code>random_state</code>.</p></div>"
+        "none of the guarantees below holds. Run it again without a seed.</p></div>"
     )
 
 

@@ -14,14 +14,21 @@ from sfumato.domain import ALL_ROWS, Unit
 from sfumato.report.markup import paragraph, table
 
 DELTA_FOR_RHO = 1e-6
+_RARE = 1e-3  # a larger delta exceeds one over the number of people in all but small tables
 _BELIEFS = (0.01, 0.1, 0.5, 0.9)
 _FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1, 0.5)
 
 _OPENING = (
     "The results below come from a table that stays confidential. Random noise was added while they were "
-    "computed. There is enough noise that everything on this page would be almost as likely if any one "
-    "{unit} had not been in the table. This is called differential privacy. It holds no matter what else an "
-    "observer knows."
+    "computed. {enough} This is called differential privacy. It holds no matter what else an observer knows."
+)
+_ENOUGH = (
+    "There is enough noise that everything on this page would be almost as likely if any one {unit} had not "
+    "been in the table."
+)
+_LIMITED = (
+    "The noise limits how much more or less likely anything on this page would be if any one {unit} had not "
+    "been in the table. The limit is below."
 )
 _LIMITS = (
     "Two things are not promised. Facts about large groups are not hidden, because publishing them is the "
@@ -34,8 +41,9 @@ _ATTACKERS = (
     "For a guess without the release, hits are as likely as false alarms. With it, they are at most as "
     "likely as this:"
 )
+_STRONG = 1
 _STRENGTHS = (
-    (1, "of up to 1 is a strong guarantee."),
+    (_STRONG, "of up to 1 is a strong guarantee."),
     (10, "between 1 and 10 is a reasonable guarantee. An epsilon of up to 1 is a strong one."),
     (math.inf, "above 10 is a weak guarantee. It says little about what could be learned about one person."),
 )
@@ -66,6 +74,11 @@ class Protection:
         """What is protected, in one word."""
         return "record" if self.unit.column is None else "person"
 
+    @property
+    def is_strong(self) -> bool:
+        """Whether a record or a person makes so little difference that it may be called almost none."""
+        return self.epsilon <= _STRONG and self.delta <= _RARE
+
     def factor(self, units: int = 1) -> float:
         """Largest factor by which anyone's odds about one or more units can change."""
         return exp_up(min(units * self.epsilon, 700))
@@ -90,7 +103,7 @@ def in_words(protection: Protection) -> str:
     """Return the section on what is protected, and how strongly, as HTML."""
     return "".join(
         [
-            paragraph(_OPENING.format(unit=protection.who)),
+            paragraph(_opening(protection)),
             paragraph(_epsilon(protection)),
             _belief_table(protection),
             paragraph(_delta(protection)),
@@ -99,6 +112,11 @@ def in_words(protection: Protection) -> str:
             paragraph(_LIMITS),
         ]
     )
+
+
+def _opening(protection: Protection) -> str:
+    enough = _ENOUGH if protection.is_strong else _LIMITED
+    return _OPENING.format(enough=enough.format(unit=protection.who))
 
 
 def _someone(protection: Protection) -> str:
@@ -117,6 +135,8 @@ def _epsilon(protection: Protection) -> str:
             "epsilon is stronger."
         )
     strength = next(text for limit, text in _STRENGTHS if protection.epsilon <= limit)
+    if protection.delta > _RARE:
+        strength += " This rule is for a tiny delta, and here it is large, see below."
     return (
         f"{opening} Suppose someone wants to know whether {_someone(protection)} is in the table. Reading "
         f"all of this release can change their odds by a factor of at most {_times(protection.factor())}. By "
@@ -149,10 +169,15 @@ def _delta(protection: Protection) -> str:
     if not protection.delta:
         return "This limit holds without exception: delta is 0."
     one_in = math.floor(1 / as_exact("delta", protection.delta))
-    return (
+    text = (
         f"Delta is {rounded_up(protection.delta, 2)}, or 1 in {one_in:,}. The probability of any "
-        "result may exceed the limit by this much and no more. Delta allows for rare cases in which the "
-        "limit fails."
+        "result may exceed the limit by this much and no more. "
+    )
+    if protection.delta <= _RARE:
+        return f"{text}Delta allows for rare cases in which the limit fails."
+    return (
+        f"{text}This is not rare, so the guarantee is weak, whatever epsilon is. Delta should be well below "
+        "one over the number of people in the table."
     )
 
 
@@ -167,10 +192,10 @@ def _unit(protection: Protection) -> str:
             used = "one record" if unit.max_rows == 1 else f"at most {unit.max_rows:,} records"
             text += f" To make this possible, {used} of each person entered the computation."
         return text
+    almost = " almost as if it had never been there" if protection.is_strong else ""
     text = (
-        "Each single record, which is one row of the table, is protected almost as if it had never been "
-        "there. If each person has one record, this protects the person. A person with several records is "
-        "protected less"
+        f"Each single record, which is one row of the table, is protected{almost}. If each person has one "
+        "record, this protects the person. A person with several records is protected less"
     )
     # Group privacy has this simple form only without delta.
     return text + (
