@@ -95,7 +95,7 @@ def test_a_category_in_which_no_level_stands_out():
     assert not doubts(with_model(release, cluster_centers=centers, center_stds=stds))
     stds[0, 2:] = 0.13  # every share of a quarter may be zero
     (found,) = doubts(with_model(release, cluster_centers=centers, center_stds=stds))
-    assert found == "The noise hides which levels of 'ward' are in cluster 0"
+    assert found == "The noise hides which levels of 'ward' are in the centre of cluster 0"
 
 
 def test_clusters_that_are_missing():
@@ -119,6 +119,28 @@ def test_a_span_that_is_everywhere():
     gathered = tree.fit(rng.normal(0.5, 0.05, size=(5_000, 2)))
     assert gathered.n_clusters_ == 1
     assert not doubts(gathered.release_)
+
+
+def test_no_span_at_all():
+    tree = DensityTree(bounds=(0, 1), epsilon=1.0, random_state=0)
+    with pytest.warns(NoiseWarning, match="No span was found"):
+        tree.fit(np.full((0, 2), 0.5))
+
+
+def test_whole_numbers_in_narrow_cells():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(45, 12, 40_000), "metres": rng.normal(300, 80, 40_000)})
+    bounds = {"age": (0, 100, "years"), "metres": (0, 700)}
+    tree = DensityTree(bounds=bounds, epsilon=2.0, random_state=0)
+    assert not doubts(tree.fit(X).release_)
+    X["age"] = X["age"].round()
+    with pytest.warns(NoiseWarning, match="whole numbers of 'age', and cells are narrower"):
+        striped = tree.fit(X)
+    assert striped.n_clusters_ > 1
+    X["age"] += rng.uniform(-0.5, 0.5, len(X))  # as the warning advises
+    spread = tree.fit(X)
+    assert spread.n_clusters_ == 1
+    assert not doubts(spread.release_)
 
 
 def test_empty_clusters_and_only_those():

@@ -8,8 +8,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -102,15 +100,12 @@ def make(name: str, clusters: Any, own: Mapping[str, Any], shared: Mapping[str, 
 
 def parse_number(text: Any) -> Any:
     """Number of clusters as it was typed: a whole number, or auto."""
-    if text == "auto":
+    if text == "auto" or isinstance(text, int):
         return text
     try:
-        number = int(text)
+        return int(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise typer.BadParameter(f"it must be a whole number from 1, or auto, got {text!r}")
-    return number
+        raise ParameterError(f"`--clusters` must be a whole number or auto, got {text!r}") from None
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:

@@ -37,6 +37,13 @@ def _from_config(ctx: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
+def _clusters(text: Any) -> Any:
+    number = methods.parse_number(text)
+    if number != "auto" and number < 1:
+        raise typer.BadParameter(f"it must be a whole number from 1, or auto, got {text!r}")
+    return number
+
+
 def _key(param: Any) -> str:
     return str(max(param.opts, key=len)).lstrip("-").replace("-", "_")
 
@@ -134,7 +141,7 @@ Clusters = Annotated[
     Any,
     typer.Option(
         help="Number of clusters, e.g. --clusters 8, or auto, for as many as are separated.",
-        parser=methods.parse_number,
+        parser=_clusters,
         metavar="NUMBER|auto",
         rich_help_panel="Method",
     ),

@@ -108,7 +108,9 @@ class Findings:
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
         capped = ", less those beyond the maximum number of rows per person" if self.unit else ""
-        rows = f"{self.rows:,} rows, of which a fit uses {self.used:,}{capped}."
+        rows = (
+            f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}, of which a fit uses {self.used:,}{capped}."
+        )
         decide = [f"- {advice.text(spell)}" for advice in self.advice] or ["Everything is as declared."]
         together = [f"Together: {spell(self.settings)}"] if len(self.settings) > 1 else []
         return "\n".join([NOT_PRIVATE, "", *table, "", rows, *decide, *together])

@@ -316,7 +316,8 @@ def _about_described(lost: list[ColumnFindings]) -> Iterator[Advice]:
 def _about_lines(tally: Tally, columns: Columns) -> Iterator[Advice]:
     if n := tally[ROWS, "ragged"]:
         refuses = 2 * n > tally[ROWS, "rows"]
-        says = f"{n:,} lines have fewer or more values than there are columns: all their values are missing"
+        lines = "1 line has" if n == 1 else f"{n:,} lines have"
+        says = f"{lines} fewer or more values than there are columns: all values there are missing"
         yield Advice(says, refuses=refuses)
     if undecoded := [name for name in columns.source_names if tally[name, "undecoded"]]:
         says = f"values of {listed(undecoded)} are not in the encoding {columns.text.encoding!r}"

@@ -17,7 +17,9 @@ from sfumato.domain import Domain, FloatArray
 from sfumato.domain.columns import Columns, Coordinate
 from sfumato.domain.sparse import Sparse
 from sfumato.errors import NoiseWarning
+from sfumato.public.density.nested import NestedHistogram
 from sfumato.public.density.regions import Regions
+from sfumato.public.density.stripes import is_striped
 from sfumato.public.intervals import Sizes, half_widths
 from sfumato.public.models.centres import CentreModel
 from sfumato.public.profiles import Profiles
@@ -72,7 +74,8 @@ def doubts(release: Published) -> tuple[str, ...]:
     - half of a 95 % interval of a centre is more than a quarter of the width between the column's bounds,
       or that no level of a category stands out from the noise;
     - fewer clusters came back than were asked for;
-    - the only span of a density covers most of what the bounds allow;
+    - a density has no span, or the only one covers most of what the bounds allow;
+    - a column of a density holds whole numbers in cells narrower than these;
     - sizes of clusters cannot be told from zero, or are uncertain by more than themselves;
     - a mixture was cut into the number of clusters that was asked for, and one of them has less than a tenth
       of their mean size: cuts that go wrong often take a small part off the rim;
@@ -85,7 +88,7 @@ def doubts(release: Published) -> tuple[str, ...]:
     -------
     Post-processing: released values and public parameters only.
     """
-    found = [_missing(release), _everywhere(release)]
+    found = [_missing(release), _nowhere_or_everywhere(release)]
     sizes = getattr(release.model, "estimated_sizes", None)
     unseen = np.zeros(0, dtype=np.bool_)
     if sizes is not None and sizes.ends is not None:
@@ -101,6 +104,7 @@ def doubts(release: Published) -> tuple[str, ...]:
     if isinstance(centres, CentreModel) and centres.center_stds is not None:
         found += _about_centres(release, centres, unseen)
     found += _about_bounds(release, centres)
+    found += _about_stripes(release)
     return tuple(sentence for sentence in found if sentence)
 
 
@@ -120,13 +124,30 @@ def _missing(release: Published) -> str:
     return f"{came} back and {asked:,} were asked for: the noise hides the others, or there are no more"
 
 
-def _everywhere(release: Published) -> str:
-    """Say that a density has one span nearly everywhere."""
+def _nowhere_or_everywhere(release: Published) -> str:
+    """Say that a density has no span, or one nearly everywhere."""
     regions: Regions | None = getattr(release.model, "regions", None)
-    share = len(regions.cells) / regions.grid.n_cells if regions and regions.n_spans == 1 else 0.0
+    if regions is None or regions.n_spans > 1:
+        return ""
+    if not regions.n_spans:
+        return "No span was found: nothing stands out from the noise. Are most rows within the bounds?"
+    share = len(regions.cells) / regions.grid.n_cells
     if share <= EVERYWHERE:
         return ""
     return f"The only span covers {share:.0%} of what the bounds allow: nothing stands out from the rest"
+
+
+def _about_stripes(release: Published) -> Iterator[str]:
+    """Columns of a density whose whole numbers are farther apart than the cells are wide."""
+    histogram = getattr(release.model, "histogram", None)
+    if not isinstance(histogram, NestedHistogram) or release.model.regions.n_spans < 2:
+        return
+    striped = [name for j, name in enumerate(_names(release)) if is_striped(histogram, j)]
+    if striped:
+        yield (
+            f"The rows lie at whole numbers of {_listed(striped)}, and cells are narrower: spans may be "
+            "stripes of single numbers. Add a random number between -0.5 and 0.5 to each value before the fit"
+        )
 
 
 def _empty(sizes: Sizes, profiles: Profiles | None) -> Mask:
@@ -223,7 +244,9 @@ def _about_centres(release: Published, centres: CentreModel, unseen: Mask) -> It
         which = _numbered("cluster", clusters)
         yield f"The noise in {_listed(names)} is more than a quarter of the width of the bounds, in {which}"
     for names, clusters in _grouped(levels, seen):
-        yield f"The noise hides which levels of {_listed(names)} are in {_numbered('cluster', clusters)}"
+        which = _numbered("cluster", clusters)
+        of = "the centre of" if clusters.sum() == 1 else "the centres of"
+        yield f"The noise hides which levels of {_listed(names)} are in {of} {which}"
 
 
 def _grouped(hidden: Mapping[str, Mask], seen: Mask) -> Iterator[tuple[list[str], Mask]]:

@@ -15,6 +15,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)  # days are in UTC throughout
 _FIRST, _LAST = -719_162.0, 2_932_896.0  # days of the years 1 to 9999
 _DAYS_OF_MONTH, _DAYS_OF_YEAR = 30.0, 365.0
 _MINUTES = (1, 5, 10, 15, 30, 60)  # to which a time of day is rounded
+_YEARS = (1000, 2999)  # numbers between these may be years, and have no commas
 
 
 def unit_for(half_width: float, least: float = 0.0) -> float:
@@ -145,7 +146,9 @@ def quantity(column: Described, value: float, half_width: float, *, is_whole: bo
     unit = unit_for(half_width) if half_width > 0 else unit_for((column.high - column.low) / 1000)
     if is_whole:
         unit = max(unit, 1.0) if half_width > 0 else 1.0
-    return _with_unit(number(value, unit), column.unit)
+    text = number(value, unit)
+    may_be_years = _YEARS[0] <= column.low and column.high <= _YEARS[1]
+    return _with_unit(text.replace(",", "") if may_be_years else text, column.unit)
 
 
 def _with_unit(text: str, unit: str) -> str:
