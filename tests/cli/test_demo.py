@@ -41,3 +41,8 @@ def test_runs_until_the_budget_is_spent_and_then_goes_on_without(tmp_path, capsy
 
     (tmp_path / "release.json").unlink()
     city.show(tmp_path, n=3_000)
+
+
+def test_a_file_is_not_a_folder(call, tmp_path):
+    (tmp_path / "note.txt").write_text("kept")
+    assert "`--out` must be a folder" in call("demo", "--out", tmp_path / "note.txt", code=2).stderr

@@ -46,6 +46,13 @@ def test_a_single_cluster_is_said_to_be_one():
     assert "single cluster" in _suggestion(cells.curve(), 3)
 
 
+def test_clusters_that_overlap_are_not_called_clearly_apart(release):
+    curve = release.model.cells.curve()
+    assert "4 clusters are clearly apart from each other." in _suggestion(curve, 4)
+    overlapping = curve._replace(silhouettes=0.4 * curve.silhouettes)
+    assert "4 clusters can be told from each other, but they overlap." in _suggestion(overlapping, 4)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0, "0"), (0.0123, "0.0123"), (1.234, "1.23"), (123.4, "123"), (12345, "12,300"), (1e9, "1.00e+09")],

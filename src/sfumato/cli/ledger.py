@@ -157,8 +157,9 @@ def verify(
     from sfumato.budget import Ledger
 
     n_lines, checksum = Ledger.verify(path, noted)
-    state = f"all match their checksums, the last is\n{checksum}"
-    print(f"{n_lines} lines, {state if checksum else 'without checksums: the next charge adds them'}")
+    lines = "1 line" if n_lines == 1 else f"{n_lines:,} lines"
+    state = f"as written; the last checksum is\n{checksum}"
+    print(f"{lines}, {state if checksum else 'without checksums: the next charge adds them'}")
 
 
 def close(

@@ -38,7 +38,10 @@ def _from_config(ctx: typer.Context, path: Path | None) -> Path | None:
 
 
 def _clusters(text: Any) -> Any:
-    number = methods.parse_number(text)
+    try:
+        number = methods.parse_number(text)
+    except ParameterError:
+        number = 0
     if number != "auto" and number < 1:
         raise typer.BadParameter(f"it must be a whole number from 1, or auto, got {text!r}")
     return number

@@ -27,6 +27,7 @@ _CAPTION = (
     "falls with more clusters. Look for the number after which it falls little. The silhouette, from -1 to "
     "1, is high where clusters are far apart compared with their spread. Shaded: 95% intervals."
 )
+_CLEAR = 0.5  # silhouette from which on clusters are a reasonable structure (Kaufman and Rousseeuw 1990)
 _LIMITS = (
     "What this cannot show: clusters that are smaller than the noise, and clusters that no group told apart. "
     "Numbers of records are estimated group by group, so they differ a little from those above."
@@ -70,8 +71,10 @@ def _suggestion(curve: CellCurve, released: int) -> str:
     apart = counted(curve.suggested, "cluster")
     if curve.suggested == 1:
         found = "No two groups of records are clearly apart, so the records may form a single cluster."
-    else:
+    elif curve.silhouettes[int(np.flatnonzero(curve.numbers == curve.suggested)[0])] >= _CLEAR:
         found = f"{apart} are clearly apart from each other."
+    else:
+        found = f"{apart} can be told from each other, but they overlap."
     return found + (
         " That is the number above." if curve.suggested == released else f" Above, there are {released:,}."
     )
