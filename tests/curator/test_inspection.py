@@ -282,6 +282,27 @@ def test_columns_that_are_only_described():
         check(table, bounds={"age": (0, 120)}, describe=["colour"])
 
 
+def test_numbers_that_are_a_yes_or_a_no():
+    table = pd.DataFrame(
+        {
+            "smoker": [1.0, 0.0, None, 1.0],
+            "group": [2, 1, 1, 2],
+            "share": [0.0, 0.5, 1.0, 1.0],
+            "same": [1, 1, 1, 1],
+            "paid": [0, 1, 1, 0],
+            "cured": [1, 1, 0, 0],
+        }
+    )
+    declared = {"smoker": (0, 1), "group": (1, 2), "share": (0, 1), "same": (0, 1), "paid": bool}
+    advice = {one.says: one.refuses for one in check(table, bounds=declared, missing="drop").advice}
+    says = "columns 'smoker', 'group' have no value between the bounds"
+    assert advice.pop(f"{says}. To see shares in profiles, declare bool or levels") is False
+    assert not any("between" in one for one in advice)
+    assert "column 'cured' has no value between" in str(
+        check(table, bounds={"share": (0, 1)}, describe={"cured": (0, 1)})
+    )
+
+
 def test_other_formats_of_described_columns_and_of_times_of_day(tmp_path):
     frame = pd.DataFrame({"size": [1.0] * 60, "day": ["24.12.2026"] * 60, "at": ["07:42"] * 60})
     frame.to_csv(tmp_path / "table.csv", index=False)

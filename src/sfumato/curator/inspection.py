@@ -210,6 +210,8 @@ def _tally(
             _beyond(beside[name], numbers) if name in beside else _outside(columns, domain, places, numbers)
         )
         tally[name, "outside"] = int((~lost & beyond).sum())
+        low, high = _ends(columns, domain, beside, name)
+        tally[name, "at low"], tally[name, "at high"] = (int((numbers == end).sum()) for end in (low, high))
         if name in written:
             tally[name, "undecoded"] = pc.sum(pc.match_substring(values, UNDECODED)).as_py() or 0
             # A line with too few or too many values has none.
@@ -271,6 +273,19 @@ def _beyond(told: Described, numbers: FloatArray) -> Mask:
         return np.asarray((numbers[:, 0] < told.low) | (numbers[:, 0] > told.high))
 
 
+def _ends(
+    columns: Columns, domain: Domain, beside: Mapping[str, Described], name: str
+) -> tuple[float, float]:
+    """Bounds of a column of numbers; NaN for others, and for booleans."""
+    if name in beside:
+        told = beside[name]
+        return (told.low, told.high) if told.kind == "number" else (np.nan, np.nan)
+    for coordinate, low, high in zip(columns.coordinates, domain.low, domain.high, strict=True):
+        if coordinate.column == name and coordinate.kind == "number" and coordinate.level is None:
+            return low, high
+    return np.nan, np.nan
+
+
 def _kind(coordinate: Coordinate) -> str:
     """What a column is declared to be."""
     if coordinate.kind == "cycle":
@@ -301,6 +316,7 @@ def _findings(tally: Tally, columns: Columns, outside: Outside, guessed: list[st
     advice += _about_missing(clustered, columns, helped)
     advice += _about_outside(clustered, outside)
     advice += _about_levels(found)
+    advice += _about_flags(tally, found)
     advice += _about_described([c for c in found if c.name in beside and (c.missing or c.unreadable)])
     if not used and not any(one.refuses for one in advice):
         advice.append(Advice("no row would be used" if rows else "the table has no rows"))
@@ -371,3 +387,15 @@ def _about_levels(found: tuple[ColumnFindings, ...]) -> Iterator[Advice]:
         yield Advice(
             f"values of {listed(others)} that are not among the levels count as 'other'", refuses=False
         )
+
+
+def _about_flags(tally: Tally, found: tuple[ColumnFindings, ...]) -> Iterator[Advice]:
+    """Numbers that are a yes or a no, as far as the rows tell."""
+    flags = []
+    for column in found:
+        ends = tally[column.name, "at low"], tally[column.name, "at high"]
+        if all(ends) and sum(ends) == tally[ROWS, "rows"] - column.missing - column.unreadable:
+            flags.append(column.name)
+    if flags:
+        says = f"{listed(flags)} {'has' if len(flags) == 1 else 'have'} no value between the bounds"
+        yield Advice(f"{says}. To see shares in profiles, declare bool or levels", refuses=False)

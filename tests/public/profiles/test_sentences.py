@@ -107,6 +107,25 @@ def test_orders_are_told_by_their_middle(worlds, std):
     assert re.search(r"band mostly \[30-40\) \(over 9\d %, elsewhere \d+ %\)", text)
 
 
+@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize("std", [1.0, 25.0, 40.0])
+def test_one_value_is_not_told_as_a_range(worlds, std, most):
+    """Of whole numbers, "around 1.00 (half of them 1.0 to 1.0)" could be told."""
+    world = worlds(1500)
+    values = world.values.copy()
+    values[:, 0] = np.minimum(world.groups, most)
+    world = replace(
+        world, described=(Described("age", low=0, high=most), *world.described[1:]), values=values
+    )
+    for seed in range(4):
+        found = world.profiles(std, seed)
+        texts = [found.sentence(c, most=9) for c in range(found.n_clusters)]
+        assert not any(re.search(r"half of them (\S+) to \1\)", text) for text in texts), texts
+        if std == 1.0:
+            assert [f"age mostly {min(c, most)}" in text for c, text in enumerate(texts)] == [True] * 4
+            assert not any(re.search(r"mostly \d+\.0", text) for text in texts)
+
+
 def test_numbers_are_not_told_finer_than_a_person_reads(worlds):
     world = worlds(6000)
     described = (Described("age", low=-0.3, high=97.1), *world.described[1:])  # bounds that were bought

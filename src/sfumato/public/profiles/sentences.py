@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -80,15 +81,24 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
     if column.kind == "number":
         halves = [max(half, READABLE * width) for half in halves]
         halves = _in_order([low.value, median.value, high.value], halves)
-    texts = [
-        quantity(column, q.value, half, is_whole=is_whole)
-        for q, half in zip((low, median, high), halves, strict=True)
-    ]
-    if texts[0] == texts[1] == texts[2]:
-        return _labelled(name, labels, f"mostly {texts[1]}")
+    values = (low.value, median.value, high.value)
+
+    def texts(halves: Sequence[float]) -> list[str]:
+        pairs = zip(values, halves, strict=True)
+        return [quantity(column, value, half, is_whole=is_whole) for value, half in pairs]
+
+    start, middle, end = texts(halves)
+    if len(set(texts([min(halves)] * 3))) == 1:
+        return _labelled(name, labels, f"mostly {_bare(middle)}")
+    if len(set(texts([max(halves)] * 3))) == 1:  # the ends are told too coarsely to tell them from the middle
+        return _labelled(name, labels, f"around {_bare(middle)}")
     unit = f" {column.unit}" if column.unit and column.kind == "number" else ""
-    start = texts[0].removesuffix(unit)
-    return _labelled(name, labels, f"around {texts[1]} (half of them {start} to {texts[2]})")
+    return _labelled(name, labels, f"around {middle} (half of them {start.removesuffix(unit)} to {end})")
+
+
+def _bare(text: str) -> str:
+    """A number without zeros after the point: "2" for "2.00"."""
+    return re.sub(r"\.0+(?!\d)", "", text)
 
 
 def _in_order(values: list[float], halves: list[float]) -> list[float]:
