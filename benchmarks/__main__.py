@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import diffprivlib_peer, mixed_peers, pictures, stale
+from benchmarks import diffprivlib_peer, mixed_peers, pictures, r_data, stale
 from benchmarks.kept import folder, keep, kept
 from sfumato.datasets import data_home
 
@@ -31,6 +31,7 @@ TABLES = (
     "hst_suite",
     "how_many",
     "real_tables",
+    "r_tables",
     "wide_tables",
     "recommendation",
     "mixed_tables",
@@ -164,6 +165,8 @@ def prepare_peers(names: list[str]) -> None:
     diffprivlib_peer.prepare()
     if "mixed_tables" in names:
         mixed_peers.prepare()
+    if "r_tables" in names:
+        r_data.prepare()
 
 
 def measure(name: str, *, quick: bool) -> None:

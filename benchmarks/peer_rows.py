@@ -17,6 +17,7 @@ WITH_DIFFPRIVLIB = (
     "kmeans_accuracy",
     "dpm_protocol",
     "real_tables",
+    "r_tables",
     "google_page",
     "fastlloyd_suite",
     "hst_suite",
@@ -69,6 +70,7 @@ def diffprivlib_rows(found: dict[str, Measured]) -> list[Row]:
             ("fastlloyd_suite", "tables"),
             ("fastlloyd_suite", "grid"),
             ("hst_suite", "rows"),
+            ("r_tables", "rows"),
         )
         for r in found[table].get(part, [])
     ]

@@ -16,6 +16,7 @@ UNMEASURED = {
     ROOT / "src/sfumato/curator/findings.py",
     ROOT / "src/sfumato/curator/inspection.py",
     ROOT / "src/sfumato/public/doubts.py",
+    ROOT / "src/sfumato/public/profiles/sentences.py",
     ROOT / "src/sfumato/public/profiles/wording.py",
 }
 DIGITS, SHOWN = 12, 4
