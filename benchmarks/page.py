@@ -50,7 +50,7 @@ tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
 - **Commits.** Each table carries the commit it was measured at. No code that a table imports has changed since, so all describe the code that is here
   (`python -m benchmarks --stale`).
 - **Tuning.** Some rules were tuned on some of these data sets; [docs/notes](docs/notes) says which. The best of ours is
-  chosen after the measurement.
+  chosen after the measurement. On the tables of R packages ([r_tables](benchmarks/results/r_tables.md)) nothing was tuned.
 """
 REPRODUCE = """## How to reproduce
 
@@ -62,7 +62,8 @@ python -m benchmarks --render       # only write this page and the tables again
 python -m benchmarks --stale        # list the kept tables whose code has changed since
 ```
 
-Some tables need public data sets in the folder that `SFUMATO_DATA` names; without them their rows are left out. diffprivlib
+Some tables need public data sets in the folder that `SFUMATO_DATA` names; without them their rows are left out. `r_tables` fetches its
+data from the package index. diffprivlib
 runs in an environment of its own, because it does not import with the present scikit-learn. What peers and non-private baselines
 reach is kept in `.cache/benchmarks`, by rows, parameters and versions: a second run on the same machine computes only ours.
 """
