@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from sfumato.private.engines.threads import on_threads
 
 LONGEST = 60  # seconds, after which a test fails instead of waiting
+SOON = 0.5  # seconds, after which the main thread surely waits
 
 # Interrupts folds at random moments. A lock left behind makes the next fold wait for ever.
 INTERRUPTED = """
@@ -70,6 +72,7 @@ def test_an_interrupt_stops_and_waits(interruptible):
     stopped, ended = threading.Event(), []
 
     def work():
+        time.sleep(SOON)
         os.kill(os.getpid(), signal.SIGINT)
         ended.append(stopped.wait(LONGEST))
 
