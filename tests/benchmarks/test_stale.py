@@ -71,6 +71,16 @@ def test_code_that_a_table_does_not_import_does_not_count(project: Path) -> None
     assert stale.changed("table") == []
 
 
+@pytest.mark.parametrize(("readers", "n_changed"), [(("table",), 1), (("another",), 0)])
+def test_code_counts_for_the_tables_that_measure_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, readers: tuple[str, ...], n_changed: int
+) -> None:
+    path = project / "src/sfumato/things.py"
+    monkeypatch.setattr(stale, "READ_BY", {path: readers})
+    path.write_text("class Thing:\n    value = 2\n")
+    assert len(stale.changed("table") or []) == n_changed
+
+
 def test_comments_and_docstrings_do_not_count(project: Path) -> None:
     (project / "src/sfumato/things.py").write_text(
         '"""Things."""\n\n\nclass Thing:\n    # one\n    value = 1\n'

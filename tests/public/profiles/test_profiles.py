@@ -67,6 +67,45 @@ def test_columns_of_parts_are_not_whole(worlds):
     assert not replace(world, values=values).profiles(5.0).is_whole("hours")
 
 
+# Values of columns with bounds (0, high), most of them at one whole number or a few.
+def flags(rng, n):
+    return (rng.random(n) < 0.3).astype(float)
+
+
+def counts(rng, n):
+    return np.where(rng.random(n) < 0.9, 0, rng.geometric(0.5, n)).clip(0, 50)
+
+
+def rain(rng, n):
+    return np.where(rng.random(n) < 0.95, 0, rng.exponential(0.1, n).round(2).clip(0, 2))
+
+
+def hours(rng, n):
+    return np.where(rng.random(n) < 0.8, 40, rng.normal(40, 10, n)).clip(0, 100)
+
+
+@pytest.mark.parametrize("std", [5.0, 20.0])
+@pytest.mark.parametrize(
+    ("draw", "high", "is_whole"),
+    [(flags, 1, True), (counts, 50, True), (rain, 2, False), (hours, 100, False)],
+)
+def test_a_frequent_number_does_not_make_the_others_whole(worlds, draw, high, is_whole, std):
+    world = worlds(6000)
+    values = world.values.copy()
+    values[:, 0] = draw(np.random.default_rng(5), 6000)
+    described = (Described("age", low=0, high=high), *world.described[1:])
+    world = replace(world, described=described, values=values)
+    found = world.profiles(std)
+    assert found.is_whole("age") == is_whole
+    if draw in (rain, hours):
+        usual = 0 if draw is rain else 40
+        assert found.quantile(None, "age", 0.5) == (usual, usual, usual)
+    if draw is rain:
+        value, low, up = found.quantile(None, "age", 0.98)
+        assert low <= np.quantile(world.column("age"), 0.98) <= up < 1
+        assert 0 < value < 1
+
+
 @pytest.mark.parametrize("mechanism", ["discrete Gaussian", "discrete Laplace"])
 @pytest.mark.parametrize("std", [3.0, 30.0])
 def test_intervals_hold_what_they_promise(world, std, mechanism):

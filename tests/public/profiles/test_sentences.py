@@ -36,7 +36,7 @@ def test_every_number_comes_from_the_profile(world, std, seed):
         for name in found.names:
             kind = found.column(name).kind
             if kind == "number":
-                known += [found.quantile(c, name, q).value for q in (0.25, 0.5, 0.75)]
+                known += [found.quantile(c, name, q).value for q in (0.1, 0.25, 0.5, 0.75, 0.9)]
             if kind == "level":
                 for bars in (found.bars(c, name), found.elsewhere(c, name)):
                     known += [100 * x for part in (bars.shares, bars.lows, bars.highs) for x in part]
@@ -124,6 +124,27 @@ def test_one_value_is_not_told_as_a_range(worlds, std, most):
         if std == 1.0:
             assert [f"age mostly {min(c, most)}" in text for c, text in enumerate(texts)] == [True] * 4
             assert not any(re.search(r"mostly \d+\.0", text) for text in texts)
+
+
+@pytest.mark.parametrize("std", [1.0, 12.0])
+def test_a_usual_value_is_told_with_the_tenth_that_sets_apart(worlds, std):
+    """Rain is mostly 0 everywhere. A fifth of the rows have some in one cluster, and low marks in another."""
+    world, rng = worlds(6000), np.random.default_rng(3)
+    values = world.values.copy()
+    is_odd = rng.random(6000) < 0.2
+    values[:, 0] = np.where(is_odd & (world.groups == 1), rng.uniform(0.2, 1.4, 6000), 0)
+    values[:, 1] = np.where(is_odd & (world.groups == 2), rng.integers(1, 4, 6000), 10)
+    described = (
+        Described("rain", low=0, high=2, unit="inches"),
+        Described("marks", low=0, high=10),
+        *world.described[2:],
+    )
+    found = replace(world, described=described, values=values).profiles(std)
+    wet, low = (found.sentence(c, most=9) for c in (1, 2))
+    assert (told := re.search(r"rain mostly 0 inches \(a tenth of them (\S+) inches or more\)", wet))
+    assert 0.5 < float(told[1]) < 1.1
+    assert re.search(r"marks mostly 10 \(a tenth of them [123] or less\)", low)
+    assert "tenth" not in found.sentence(0, most=9)
 
 
 def test_numbers_are_not_told_finer_than_a_person_reads(worlds):

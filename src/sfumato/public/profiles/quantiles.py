@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.domain import FloatArray, IntArray
 from sfumato.domain.columns import Described
-from sfumato.public.profiles.bins import LARGEST_WHOLE, smoothed
+from sfumato.public.profiles.bins import CLEAR_BIN, LARGEST_WHOLE, smoothed
 from sfumato.public.profiles.estimates import Estimate
 from sfumato.public.profiles.views import LEAST_SIZE, View
 
@@ -22,7 +23,8 @@ UNKNOWN = 0.6  # the same if nothing is known: about that of a place anywhere in
 # How far a cluster's rows within a bin may lie from where the table's do: twice the standard deviation of the
 # part of them in a half of the bin.
 UNLIKE = 0.2
-WHOLE = 0.9  # share of the rows at whole numbers from which on a column is taken to hold nothing else
+WHOLE = 0.9  # part of the rows, without the most frequent number, from which on all are taken to be whole
+SPIKE = 10  # times as many rows as in the bins beside it has one in which nearly all rows have one value
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,8 @@ class Shape:
         How far noise may have moved a half of a bin's rows, as a part of them: standard deviations.
     is_whole : bool
         Whether all values are whole numbers, as far as the table shows.
+    at : float array of shape (n_pieces,)
+        Whole number that nearly all rows of a piece have; NaN where none is known.
     """
 
     points: FloatArray
@@ -48,6 +52,7 @@ class Shape:
     parts: FloatArray
     doubts: FloatArray
     is_whole: bool
+    at: FloatArray
 
     @classmethod
     def of(
@@ -75,7 +80,10 @@ class Shape:
         n_counts = np.bincount(bins, minlength=len(edges) - 1)
         doubts = np.minimum(std * np.sqrt(n_counts) / np.maximum(totals, 1e-300), UNKNOWN)
         parts += (doubts / UNKNOWN)[bins] ** 2 * (even - parts)
-        return cls(points, bins, parts, doubts, _is_whole(column, fine, noisy_counts, std))
+        numbers = _whole_numbers(column, fine)
+        is_whole = _is_whole(np.isfinite(numbers), noisy_counts, std)
+        at = np.where(_are_spikes(noisy_counts, std), numbers, np.nan)[of_table]
+        return cls(points, bins, parts, doubts, is_whole, at)
 
     @cached_property
     def before(self) -> FloatArray:
@@ -97,22 +105,39 @@ class Shape:
         return np.vstack([below, np.ones(n_bins)])
 
 
-def _is_whole(column: Described, fine: FloatArray, noisy_counts: IntArray, std: float) -> bool:
-    """Whether values lie at whole numbers only, from the bins around them and those between them."""
+def _whole_numbers(column: Described, fine: FloatArray) -> FloatArray:
+    """Whole numbers in the middle of bins; NaN elsewhere, and if no bins are between them."""
     ends = (column.low, column.high)
+    none = np.full(len(fine) - 1, np.nan)
     if column.kind != "number" or any(end != round(end) or abs(end) > LARGEST_WHOLE for end in ends):
-        return False
+        return none
     width = float(fine[1] - fine[0])
     if width > 0.5:
-        return False  # there are no bins between whole numbers
-    at = np.arange(len(noisy_counts)) % round(1 / width) == 0
-    total, between = float(noisy_counts.sum()), float(noisy_counts[~at].sum())
-    noise = std * math.sqrt(len(noisy_counts))
-    return (
-        total > 4 * noise
-        and between + 2 * noise < (1 - WHOLE) * total + 2 * noise * 2
-        and between < total / 4
-    )
+        return none
+    middles = fine[:-1] + width / 2
+    is_at = np.arange(len(none)) % round(1 / width) == 0
+    return np.where(is_at, np.round(middles), np.nan)
+
+
+def _are_spikes(noisy_counts: IntArray, std: float) -> NDArray[np.bool_]:
+    """Bins that stand out from the noise and from the bins beside them."""
+    counts = np.pad(np.maximum(noisy_counts, 0), 1)
+    beside = (counts[:-2] + counts[2:]) / 2
+    return np.asarray(noisy_counts > np.maximum(CLEAR_BIN * std, SPIKE * beside))
+
+
+def _is_whole(at: NDArray[np.bool_], noisy_counts: IntArray, std: float) -> bool:
+    """Whether values lie at whole numbers only, from the bins around them and those between them."""
+    if not at.any():
+        return False
+    # The most frequent number, such as 0 among amounts, says nothing about the others.
+    others, between = np.sort(noisy_counts[at])[:-1], noisy_counts[~at]
+    rest, noise = float(others.sum() + between.sum()), std * math.sqrt(len(noisy_counts))
+    if between.sum() > (1 - WHOLE) * rest + 2 * noise:
+        return False
+    clear, clear_between = (float(each[each > CLEAR_BIN * std].sum()) for each in (others, between))
+    is_spread = rest > 4 * noise and between.sum() < rest / 4  # over bins of which none stands out
+    return is_spread or clear_between < (1 - WHOLE) * (clear + clear_between)
 
 
 def variances(shape: Shape, covariance: FloatArray, q: float) -> FloatArray:
@@ -135,7 +160,8 @@ def quantile(
 
     A point v is refused as a quantile if the number of rows below it, minus q times all rows, is too far from
     0 for its noise, and for what is unknown about the rows within its bin. The interval ends at edges of
-    pieces, since all rows of a piece may have the same value. `noise` are `variances`, if they are known.
+    pieces, since all rows of a piece may have the same value, or at that value if it is known. `noise` are
+    `variances`, if they are known.
     """
     linear, counts = view.linear[:-1], view.counts[:-1]
     covariance = view.covariance[:-1, :-1]
@@ -155,6 +181,9 @@ def quantile(
     low, high = float(shape.points[min(first, last)]), float(shape.points[max(first, last) + 1])
     if shape.is_whole:
         low, high = math.ceil(low), math.floor(high)
+    else:
+        spikes = shape.at[[min(first, last), max(first, last)]]
+        low, high = np.where(np.isfinite(spikes), spikes, (low, high)).tolist()
     value = _value(shape, counts, q, column)
     low, high = max(low, ends[0]), min(high, ends[1])
     return Estimate(value, min(low, value), max(high, value))
@@ -175,4 +204,6 @@ def _value(shape: Shape, counts: FloatArray, q: float, column: Described) -> flo
     value = left + min(max(within, 0.0), 1.0) * (right - left)
     if shape.is_whole:
         value = float(round((left + right) / 2)) if right - left <= 1 else float(round(value))
+    elif math.isfinite(shape.at[piece]):
+        value = float(shape.at[piece])
     return min(max(value, column.low), column.high)

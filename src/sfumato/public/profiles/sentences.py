@@ -89,11 +89,25 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
 
     start, middle, end = texts(halves)
     if len(set(texts([min(halves)] * 3))) == 1:
-        return _labelled(name, labels, f"mostly {_bare(middle)}")
+        tail = _tail(profiles, cluster, column, median.value)
+        return _labelled(name, labels, f"mostly {_bare(middle)}{tail}")
     if len(set(texts([max(halves)] * 3))) == 1:  # the ends are told too coarsely to tell them from the middle
         return _labelled(name, labels, f"around {_bare(middle)}")
     unit = f" {column.unit}" if column.unit and column.kind == "number" else ""
     return _labelled(name, labels, f"around {middle} (half of them {start.removesuffix(unit)} to {end})")
+
+
+def _tail(profiles: Tells, cluster: int, column: Described, usual: float) -> str:
+    """A tenth of the rows that is farther from the usual value than in the whole table."""
+    if column.kind != "number":
+        return ""
+    for q, words in ((0.9, "or more"), (0.1, "or less")):
+        own, table = (profiles.quantile(of, column.column, q) for of in (cluster, None))
+        is_farther = own.low > max(usual, table.value) if q > 0.5 else own.high < min(usual, table.value)
+        if is_farther:
+            told = quantity(column, own.value, _half(own), is_whole=profiles.is_whole(column.column))
+            return f" (a tenth of them {told} {words})"
+    return ""
 
 
 def _bare(text: str) -> str:
