@@ -20,7 +20,10 @@ UNMEASURED = {
     ROOT / "src/sfumato/public/profiles/wording.py",
 }
 # What reads the counts of a profile after they were released, by the tables that measure it.
-READ_BY = {ROOT / "src/sfumato/public/profiles/quantiles.py": ("profiles",)}
+READ_BY = {
+    ROOT / "src/sfumato/public/profiles/quantiles.py": ("profiles",),
+    ROOT / "src/sfumato/public/profiles/readable.py": ("profiles",),
+}
 DIGITS, SHOWN = 12, 4
 
 

@@ -147,6 +147,33 @@ def test_a_usual_value_is_told_with_the_tenth_that_sets_apart(worlds, std):
     assert "tenth" not in found.sentence(0, most=9)
 
 
+def test_of_a_yes_and_a_no_the_share_of_the_yes_is_told(worlds):
+    world, rng = worlds(6000), np.random.default_rng(3)
+    described = (*world.described[:5], Described("smokes", "level", levels=(False, True)), world.described[6])
+    values = world.values.copy()
+    values[:, 5] = rng.random(6000) < np.array([0.1, 0.3, 0.5, 0.9])[world.groups]
+    found = replace(world, described=described, values=values).profiles(2.0)
+    for c, share in enumerate([10, 30, 50, 90]):
+        told = re.search(r"smokes (\d+) % \(elsewhere (\d+) %\)", found.sentence(c, most=9))
+        if c != 1:  # nearly as all others
+            assert abs(int(told[1]) - share) <= 3
+    alone = replace(world, described=described, values=values, groups=0 * world.groups, n_clusters=1)
+    assert re.search(r"smokes \d+ %[,.]", alone.profiles(2.0).sentence(0, most=9))
+
+
+def test_a_median_far_from_that_of_all_is_told(worlds):
+    """Its interval may be wide beside the middle half of the cluster's own rows."""
+    world, rng = worlds(6000), np.random.default_rng(3)
+    values = world.values.copy()
+    values[:, 0] = np.where(world.groups == 3, rng.normal(2.6, 0.3, 6000).clip(0, 10), 10)
+    world = replace(
+        world, described=(Described("sight", low=0, high=10), *world.described[1:]), values=values
+    )
+    for seed in range(4):
+        text = world.profiles(20.0, seed).sentence(3, most=9)
+        assert re.search(r"sight around [23](\.\d)?", text), text
+
+
 def test_numbers_are_not_told_finer_than_a_person_reads(worlds):
     world = worlds(6000)
     described = (Described("age", low=-0.3, high=97.1), *world.described[1:])  # bounds that were bought

@@ -10,7 +10,7 @@ from sfumato.public.profiles.estimates import Estimate, Tells
 WIDEST_SHARE = 0.5  # interval of a share that can be read
 WIDEST_QUANTILE = 0.5  # the same of a quantile, times the middle half of the rows
 MOST_SIZE_NOISE = 0.5  # a cluster is not described if half its interval is more than this part of its size
-_MIDDLE = (0.25, 0.75)
+_QUARTERS = (0.25, 0.5, 0.75)
 
 
 def is_readable_share(share: float, low: float, high: float) -> bool:
@@ -30,12 +30,14 @@ def is_readable_size(size: Estimate) -> bool:
 
 
 def spread(profiles: Tells, cluster: int | None, column: str) -> float:
-    """Width of the middle half of the rows of a column: in the table, or in the cluster if it is wider."""
-    widths = [
-        profiles.quantile(of, column, _MIDDLE[1]).value - profiles.quantile(of, column, _MIDDLE[0]).value
-        for of in {None, cluster}
-    ]
-    return max(widths)
+    """How far values of a column differ, the largest of three.
+
+    These are the widths of the middle half of the rows, in the table and in the cluster, and the distance of
+    their medians.
+    """
+    quantiles = [[profiles.quantile(of, column, q).value for q in _QUARTERS] for of in {None, cluster}]
+    medians = [middle for _, middle, _ in quantiles]
+    return max(max(medians) - min(medians), *(high - low for low, _, high in quantiles))
 
 
 def is_readable_quantile(found: Estimate, width: float) -> bool:

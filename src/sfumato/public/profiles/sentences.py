@@ -85,7 +85,7 @@ def _middle(profiles: Tells, cluster: int, column: Described, labels: Mapping[st
 
     def texts(halves: Sequence[float]) -> list[str]:
         pairs = zip(values, halves, strict=True)
-        return [quantity(column, value, half, is_whole=is_whole) for value, half in pairs]
+        return [_with_bare_zero(quantity(column, value, half, is_whole=is_whole)) for value, half in pairs]
 
     start, middle, end = texts(halves)
     if len(set(texts([min(halves)] * 3))) == 1:
@@ -113,6 +113,11 @@ def _tail(profiles: Tells, cluster: int, column: Described, usual: float) -> str
 def _bare(text: str) -> str:
     """A number without zeros after the point: "2" for "2.00"."""
     return re.sub(r"\.0+(?!\d)", "", text)
+
+
+def _with_bare_zero(text: str) -> str:
+    """The same for 0 only: zeros after the point of other numbers say how exact they are."""
+    return re.sub(r"^0\.0+(?!\d)", "0", text)
 
 
 def _in_order(values: list[float], halves: list[float]) -> list[float]:
@@ -149,6 +154,9 @@ def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str
     gaps = own.shares - rest.shares if rest is not None else own.shares
     top, widest = int(np.argmax(own.shares)), int(np.argmax(np.abs(gaps)))
     chosen = top if own.shares[top] > 0.5 and gaps[top] >= gaps.max() / 2 else widest
+    is_flag = column.levels == (False, True) and isinstance(column.levels[0], bool)
+    if is_flag and chosen < 2:  # of a yes and a no, the share of the yes
+        chosen = 1
     # The interval of the cluster must leave out the share elsewhere: otherwise nothing is told.
     if rest is not None:
         other = float(rest.shares[chosen])
@@ -162,6 +170,9 @@ def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str
     else:
         how = "more often" if rest is not None else "often"
     numbers = _percent(own, chosen)
+    if is_flag and chosen == 1:
+        beside = f" (elsewhere {_percent(rest, chosen)})" if rest is not None else ""
+        return _labelled(column.column, labels, numbers + beside)
     if rest is not None:
         numbers += f", elsewhere {_percent(rest, chosen)}"
     return _labelled(column.column, labels, f"{how} {text} ({numbers})")
