@@ -67,6 +67,22 @@ def test_columns_of_parts_are_not_whole(worlds):
     assert not replace(world, values=values).profiles(5.0).is_whole("hours")
 
 
+@pytest.mark.parametrize("high", [0.7, 0.9, 1.1, 30.3, 99.9])
+def test_many_rows_at_a_bound_that_is_no_whole_number(worlds, high):
+    """The bin of the bound alone is so narrow that its middle is one of its ends."""
+    world = worlds(3000)
+    values = world.values.copy()
+    values[:, 0] = np.where(np.random.default_rng(4).random(3000) < 0.4, high, values[:, 0] / 100 * high)
+    world = replace(
+        world, described=(Described("age", low=0, high=high), *world.described[1:]), values=values
+    )
+    found = world.profiles(3.0)
+    for cluster in (None, *range(world.n_clusters)):
+        value, low, up = found.quantile(cluster, "age", 0.9)
+        assert low == value == pytest.approx(high)
+        assert value == up
+
+
 # Values of columns with bounds (0, high), most of them at one whole number or a few.
 def flags(rng, n):
     return (rng.random(n) < 0.3).astype(float)

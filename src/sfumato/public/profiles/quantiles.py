@@ -67,11 +67,10 @@ class Shape:
         """Shape from the released counts of the table, and its estimated rows, without missing values."""
         counts = smoothed(fine, noisy_counts, std, total)
         points = np.union1d(fine, edges)
-        middles = (points[1:] + points[:-1]) / 2
-        of_table = (np.searchsorted(fine, middles) - 1).clip(0, len(counts) - 1)
+        of_table = np.searchsorted(fine, points[:-1], side="right") - 1
         widths = np.diff(points)
         masses = counts[of_table] * widths / np.diff(fine)[of_table]
-        bins = (np.searchsorted(edges, middles) - 1).clip(0, len(edges) - 2)
+        bins = np.searchsorted(edges, points[:-1], side="right") - 1
         totals = np.bincount(bins, masses, minlength=len(edges) - 1)
         of_bin = np.bincount(bins, widths, minlength=len(edges) - 1)
         even = widths / of_bin[bins]
