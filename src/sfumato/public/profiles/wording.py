@@ -144,7 +144,7 @@ def quantity(column: Described, value: float, half_width: float, *, is_whole: bo
         return date_in_words(value, half_width)
     # Without any width, three digits of the column's range remain.
     unit = unit_for(half_width) if half_width > 0 else unit_for((column.high - column.low) / 1000)
-    if is_whole:
+    if is_whole or (half_width <= 0 and value == round(value)):
         unit = max(unit, 1.0) if half_width > 0 else 1.0
     text = number(value, unit)
     may_be_years = _YEARS[0] <= column.low and column.high <= _YEARS[1]
