@@ -120,7 +120,7 @@ def _whole_numbers(column: Described, fine: FloatArray) -> FloatArray:
 
 def _are_spikes(noisy_counts: IntArray, std: float) -> NDArray[np.bool_]:
     """Bins that stand out from the noise and from the bins beside them."""
-    counts = np.pad(np.maximum(noisy_counts, 0), 1)
+    counts = np.pad(np.maximum(noisy_counts, 0), 1, mode="reflect")
     beside = (counts[:-2] + counts[2:]) / 2
     return np.asarray(noisy_counts > np.maximum(CLEAR_BIN * std, SPIKE * beside))
 
@@ -159,8 +159,7 @@ def quantile(
 
     A point v is refused as a quantile if the number of rows below it, minus q times all rows, is too far from
     0 for its noise, and for what is unknown about the rows within its bin. The interval ends at edges of
-    pieces, since all rows of a piece may have the same value, or at that value if it is known. `noise` are
-    `variances`, if they are known.
+    pieces, since all rows of a piece may have the same value. `noise` are `variances`, if they are known.
     """
     linear, counts = view.linear[:-1], view.counts[:-1]
     covariance = view.covariance[:-1, :-1]
@@ -180,9 +179,6 @@ def quantile(
     low, high = float(shape.points[min(first, last)]), float(shape.points[max(first, last) + 1])
     if shape.is_whole:
         low, high = math.ceil(low), math.floor(high)
-    else:
-        spikes = shape.at[[min(first, last), max(first, last)]]
-        low, high = np.where(np.isfinite(spikes), spikes, (low, high)).tolist()
     value = _value(shape, counts, q, column)
     low, high = max(low, ends[0]), min(high, ends[1])
     return Estimate(value, min(low, value), max(high, value))
