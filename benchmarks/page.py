@@ -47,8 +47,8 @@ tables in `benchmarks/results/*.md`. Figures of papers are cited as such.
   that `recommend` names: [google_page](benchmarks/results/google_page.md), [fastlloyd_suite](benchmarks/results/fastlloyd_suite.md),
   [dpm_protocol](benchmarks/results/dpm_protocol.md).
 - **What this run lacks.** Some long tables have few seeds (each page says how many), so more of their cells count as equal. Not all tables were measured on one day.
-- **Commits.** Each table carries the commit it was measured at. No code that a table imports has changed since, so all describe the code that is here
-  (`python -m benchmarks --stale`).
+- **Commits.** Each table carries the commit it was measured at. No code that it measures has changed since, so all describe the code that is here
+  (`python -m benchmarks --stale`; `benchmarks/stale.py` says what counts: sentences and warnings do not).
 - **Tuning.** Some rules were tuned on some of these data sets; [docs/notes](docs/notes) says which. The best of ours is
   chosen after the measurement. On the tables of R packages ([r_tables](benchmarks/results/r_tables.md)) nothing was tuned.
 """
