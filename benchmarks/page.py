@@ -63,9 +63,8 @@ python -m benchmarks --stale        # list the kept tables whose code has change
 ```
 
 Some tables need public data sets in the folder that `SFUMATO_DATA` names; without them their rows are left out. `r_tables` fetches its
-data from the package index. diffprivlib
-runs in an environment of its own, because it does not import with the present scikit-learn. What peers and non-private baselines
-reach is kept in `.cache/benchmarks`, by rows, parameters and versions: a second run on the same machine computes only ours.
+data from the package index. diffprivlib runs in an environment of its own, because it does not import with the present scikit-learn.
+What peers and non-private baselines reach is kept in `.cache/benchmarks`, by rows, parameters and versions: a second run on the same machine computes only ours.
 """
 
 
@@ -254,7 +253,7 @@ def peer_of(row: dict[str, Any]) -> float:
     return float(row[PEER][0])
 
 
-TABLE_ROWS = {  # if measured: they need the data folder
+TABLE_ROWS = {  # if measured: they need the data folder, or a download
     "google_page": google_row,
     "fastlloyd_suite": fast_lloyd_row,
     "hst_suite": hst_row,

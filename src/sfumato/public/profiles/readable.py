@@ -8,7 +8,7 @@ from __future__ import annotations
 from sfumato.public.profiles.estimates import Estimate, Tells
 
 WIDEST_SHARE = 0.5  # interval of a share that can be read
-WIDEST_QUANTILE = 0.5  # the same of a quantile, times the middle half of the rows
+WIDEST_QUANTILE = 0.5  # the same of a quantile, times the `spread` of its column
 MOST_SIZE_NOISE = 0.5  # a cluster is not described if half its interval is more than this part of its size
 _QUARTERS = (0.25, 0.5, 0.75)
 

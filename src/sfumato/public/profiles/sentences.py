@@ -155,8 +155,8 @@ def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str
     top, widest = int(np.argmax(own.shares)), int(np.argmax(np.abs(gaps)))
     chosen = top if own.shares[top] > 0.5 and gaps[top] >= gaps.max() / 2 else widest
     is_flag = column.levels == (False, True) and isinstance(column.levels[0], bool)
-    if is_flag and chosen < 2:  # of a yes and a no, the share of the yes
-        chosen = 1
+    tells_yes = is_flag and chosen < len(column.levels)  # of a yes and a no, the share of the yes
+    chosen = 1 if tells_yes else chosen
     # The interval of the cluster must leave out the share elsewhere: otherwise nothing is told.
     if rest is not None:
         other = float(rest.shares[chosen])
@@ -170,7 +170,7 @@ def _level(profiles: Tells, cluster: int, column: Described, labels: Mapping[str
     else:
         how = "more often" if rest is not None else "often"
     numbers = _percent(own, chosen)
-    if is_flag and chosen == 1:
+    if tells_yes:
         beside = f" (elsewhere {_percent(rest, chosen)})" if rest is not None else ""
         return _labelled(column.column, labels, numbers + beside)
     if rest is not None:
